@@ -1,0 +1,144 @@
+// Collective communication between the workers of one generation, on CPU memory.
+//
+// Owns connections to peers, the order of operations, and the order of additions: sums are added
+// in the canonical tree over leaves, so results have the same bits for every world size. Refuses to
+// know tensors, models, files; no LibTorch. Called by trainer/parallel and trainer/loop.
+//
+// Transports: shared memory between workers of one node, TCP between nodes; chosen per pair.
+// Thread: all operations of one Comm are issued by one thread, in the same order on every rank.
+// `abort()` may be called from any thread.
+//
+// Every operation has a deadline (Options::deadline) and throws one of the errors below; after an
+// error the Comm is dead: each later operation throws the same error at once.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "proto/ids.h"
+#include "trainer/comm/tree.h"
+
+namespace lrun::comm {
+
+// A peer's connection broke or it said goodbye in the middle of an operation.
+class PeerLost : public std::runtime_error {
+ public:
+  PeerLost(const std::string& sentence, GlobalRank lost) : runtime_error(sentence), peer(lost) {}
+  GlobalRank peer;
+};
+// `abort()` was called here or on a peer.
+class Aborted : public std::runtime_error {
+ public:
+  using runtime_error::runtime_error;
+};
+// An operation did not end within its deadline; the sentence names the silent peers.
+class DeadlineExceeded : public std::runtime_error {
+ public:
+  using runtime_error::runtime_error;
+};
+// Ranks called different operations, or the same with different sizes; the sentence names both.
+class Mismatch : public std::runtime_error {
+ public:
+  using runtime_error::runtime_error;
+};
+
+// Where ranks leave small values for each other before they are connected. Values belong to one
+// generation. Implementations: ChannelBootstrap (the agent's blackboard), MemoryBootstrap (tests).
+class Bootstrap {
+ public:
+  virtual ~Bootstrap() = default;
+  // `value` at most 4 KiB. Throws std::runtime_error when the generation has ended.
+  virtual void publish(const std::string& key, const std::string& value) = 0;
+  // Waits until somebody has published `key`. Throws DeadlineExceeded.
+  virtual std::string lookup(const std::string& key, std::chrono::milliseconds deadline) = 0;
+};
+
+// [begin, end) in elements.
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t size() const { return end - begin; }
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+// The sum over the leaves of one complete subtree, as a rank computed it: fp32, the whole buffer.
+struct SubtreeSum {
+  Subtree subtree;
+  std::span<const float> values;
+};
+
+// Bytes and operations since the Comm was made; `sent` counts payload to other ranks only.
+struct Counters {
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_bytes = 0;
+  std::uint64_t operations = 0;
+};
+
+// An operation under way. Destroying an unfinished handle waits for it.
+class Handle {
+ public:
+  Handle() = default;
+  // Returns when the result is complete; throws the operation's error.
+  void wait();
+  struct State;
+  explicit Handle(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+class Comm {
+ public:
+  struct Options {
+    GlobalRank rank;
+    int world_size = 1;
+    Generation generation;           // part of the nonce that a peer must present
+    std::string host;                // the address to publish to peers; workers that share
+    std::string node;                // `node` use shared memory, others TCP
+    bool use_shared_memory = true;
+    std::chrono::milliseconds connect_deadline = std::chrono::seconds(60);
+    std::chrono::milliseconds deadline = std::chrono::minutes(5);
+  };
+  // Connects to every peer. World size 1 connects to nobody and needs no bootstrap (may be null).
+  // Throws DeadlineExceeded naming the peers that did not come.
+  static std::unique_ptr<Comm> connect(const Options& options, Bootstrap* bootstrap);
+
+  virtual ~Comm() = default;
+  virtual GlobalRank rank() const = 0;
+  virtual int world_size() const = 0;
+
+  // Sum over all leaves [0, leaves) in tree order. `mine`: the complete subtrees of this rank's
+  // block, in leaf order, each with `elements` = shards.back().end values. `shards[r]` is the range
+  // that rank r receives; ranges are contiguous and cover the buffer. `result`: this rank's range.
+  // Buffers must stay alive and unchanged until the handle's wait() returns.
+  virtual Handle reduce_scatter(std::span<const SubtreeSum> mine, int leaves,
+                                std::span<const Range> shards, std::span<float> result) = 0;
+  // `whole`: this rank's range is filled before the call, all of it after wait().
+  virtual Handle all_gather(std::span<float> whole, std::span<const Range> shards) = 0;
+  // The same as reduce_scatter followed by all_gather: every rank gets the whole sum.
+  virtual Handle all_reduce(std::span<const SubtreeSum> mine, int leaves, std::span<float> result) = 0;
+
+  // Every rank's `mine` in rank order; sizes may differ. Blocking.
+  virtual std::vector<std::vector<std::byte>> all_gather_bytes(std::span<const std::byte> mine) = 0;
+  // Blocking. `bytes` has the same size on every rank.
+  virtual void broadcast(std::span<std::byte> bytes, GlobalRank root) = 0;
+  virtual void barrier() = 0;
+
+  // Ends every pending operation of every rank with `Aborted`. Any thread.
+  virtual void abort(const std::string& reason) = 0;
+
+  virtual Counters counters() const = 0;
+
+  // Called about once a second by the communication thread while an operation is pending, with the
+  // first peer it waits for, and with rank() while none is. For progress lines on the channel.
+  virtual void on_pulse(std::function<void(GlobalRank waiting_for)> pulse) = 0;
+};
+
+}  // namespace lrun::comm
