@@ -117,7 +117,8 @@ class Comm {
   // Sum over all leaves [0, leaves) in tree order. `mine`: the complete subtrees of this rank's
   // block, in leaf order, each with `elements` = shards.back().end values. `shards[r]` is the range
   // that rank r receives; ranges are contiguous and cover the buffer. `result`: this rank's range.
-  // Buffers must stay alive and unchanged until the handle's wait() returns.
+  // Buffers must stay alive and unchanged until the handle's wait() returns. In place: `result` may
+  // be this rank's range of `mine.front().values` itself (of all_reduce: all of it).
   virtual Handle reduce_scatter(std::span<const SubtreeSum> mine, int leaves,
                                 std::span<const Range> shards, std::span<float> result) = 0;
   // `whole`: this rank's range is filled before the call, all of it after wait().
