@@ -41,7 +41,7 @@ struct Progress {
   std::int64_t step = 0;             // optimizer steps completed
   std::int64_t samples = 0;          // samples of the whole job consumed so far
   Activity activity = Activity::Computing;
-  std::optional<GlobalRank> peer;    // whom it waits for
+  std::optional<GlobalRank> peer{};  // whom it waits for
   double samples_per_second = 0;     // of the whole job
   friend bool operator==(const Progress&, const Progress&) = default;
 };
@@ -52,36 +52,36 @@ struct SnapshotTaken {
 };
 
 struct PublishValue {
-  std::string key;
-  std::string value;
+  std::string key{};
+  std::string value{};
   friend bool operator==(const PublishValue&, const PublishValue&) = default;
 };
 
 // Answered by `Value` as soon as somebody of the same generation has published the key.
 struct LookupValue {
-  std::string key;
+  std::string key{};
   friend bool operator==(const LookupValue&, const LookupValue&) = default;
 };
 
 struct Failed {
-  std::string reason;
-  std::optional<GlobalRank> peer;  // set when this worker is a victim of that peer's end
+  std::string reason{};
+  std::optional<GlobalRank> peer{};  // set when this worker is a victim of that peer's end
   friend bool operator==(const Failed&, const Failed&) = default;
 };
 
 struct CheckpointSaved {
   std::int64_t step = 0;
-  std::string path;
+  std::string path{};
   friend bool operator==(const CheckpointSaved&, const CheckpointSaved&) = default;
 };
 
 struct Aborted {
-  Generation generation;
+  Generation generation{};
   friend bool operator==(const Aborted&, const Aborted&) = default;
 };
 
 struct Ready {
-  Generation generation;
+  Generation generation{};
   friend bool operator==(const Ready&, const Ready&) = default;
 };
 
@@ -91,26 +91,26 @@ using FromWorker = std::variant<Hello, Progress, SnapshotTaken, PublishValue, Lo
 // --- agent to worker ---------------------------------------------------------------------------
 
 struct NewAssignment {
-  Generation generation;
-  GlobalRank global_rank;
+  Generation generation{};
+  GlobalRank global_rank{};
   int world_size = 1;
-  GroupRank group_rank;
+  GroupRank group_rank{};
   int group_world_size = 1;
-  std::string master_addr;
+  std::string master_addr{};
   int master_port = 0;
   int restart_count = 0;
   friend bool operator==(const NewAssignment&, const NewAssignment&) = default;
 };
 
 struct Abort {
-  Generation generation;
-  std::string reason;
+  Generation generation{};
+  std::string reason{};
   friend bool operator==(const Abort&, const Abort&) = default;
 };
 
 struct Value {
-  std::string key;
-  std::string value;
+  std::string key{};
+  std::string value{};
   friend bool operator==(const Value&, const Value&) = default;
 };
 

@@ -18,11 +18,11 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 
 // What one worker of one generation is told. A worker that was not started by lrun has `alone()`.
 struct WorkerEnv {
-  LocalRank local_rank;
+  LocalRank local_rank{};
   int local_world_size = 1;
-  GlobalRank global_rank;
+  GlobalRank global_rank{};
   int world_size = 1;
-  GroupRank group_rank;
+  GroupRank group_rank{};
   int group_world_size = 1;
   std::string role_name = "default";
   int role_rank = 0;
@@ -30,10 +30,10 @@ struct WorkerEnv {
   std::string master_addr = "127.0.0.1";
   int master_port = 29500;
   std::string run_id = "none";
-  Generation generation;
+  Generation generation{};
   int restart_count = 0;
   int max_restarts = 0;
-  std::string error_file;
+  std::string error_file{};
   // Inherited descriptor of the channel to the agent; −1 when there is none.
   int channel_fd = -1;
 
