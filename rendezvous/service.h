@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "rendezvous/events.h"
 #include "rendezvous/link.h"
@@ -25,12 +26,15 @@ class Service {
     Config config;
     std::uint64_t term = 1;
     std::string journal_path;  // record events here; empty: none
+    Metrics* metrics = nullptr;  // must outlive the service; null: none
   };
-  // `on_closed` runs once, on the loop, when the job is over.
+  // `on_closed` runs once, from the loop, when the job is over. Throws std::runtime_error with one
+  // line when the journal cannot be opened.
   Service(boost::asio::io_context& loop, Options options, std::function<void(JobClosed)> on_closed);
   ~Service();
 
-  // Each returns the ticket, so that a front end can say that its client went away.
+  // Each returns the ticket, so that a front end can say that its client went away. `on_reply` runs
+  // once, from the loop, never inside the call.
   Ticket join(JoinRequest request, std::function<void(JoinReply)> on_reply);
   Ticket watch(WatchRequest request, std::function<void(WatchReply)> on_reply);
   Ticket heartbeat(HeartbeatRequest request, std::function<void(HeartbeatAnswer)> on_reply);
@@ -43,6 +47,8 @@ class Service {
   void end_call(Ticket ticket);
 
   Status status() const;
+  const std::string& run_id() const;
+  boost::asio::io_context& loop() const;
 
  private:
   struct Impl;
