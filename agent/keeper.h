@@ -1,0 +1,44 @@
+// The process between an agent and its workers, as the agent holds it.
+//
+//   agent ── guard ── keeper ── worker, worker, …        each of the first three is a child subreaper
+//
+// The keeper is the parent of all workers and ends the whole tree when the agent dies. The guard
+// does the same when agent and keeper die together, the agent when keeper and guard do: two of the
+// three may be killed at once and nothing stays behind, daemonised grandchildren included.
+//
+// Owns the connection and the end of the tree; refuses to know what a worker is for. The agent's
+// process must have no children but these: whatever reaches it by re-parenting is ended.
+#pragma once
+
+#include <utility>
+
+#include "base/fd.h"
+
+namespace lrun::agent {
+
+class Keeper {
+ public:
+  // Forks guard and keeper. Call it before any thread, and before signal dispositions are changed:
+  // workers start with those of this moment. Throws std::system_error.
+  static Keeper start();
+
+  Keeper(Keeper&&) noexcept = default;
+  Keeper& operator=(Keeper&&) noexcept = delete;
+  // Ends the tree, bounded by kTreeEndLimit.
+  ~Keeper();
+
+  // Sequenced packets of agent/keeper_messages.h; its end of file means: the keeper is gone.
+  const Fd& connection() const { return connection_; }
+  int guard_pid() const { return guard_pid_; }
+
+  // Closes the connection and waits until guard, keeper and every descendant are gone, bounded;
+  // ends by itself what has been re-parented to this process. Idempotent. False: something stayed.
+  bool end_tree();
+
+ private:
+  Keeper(Fd connection, int guard_pid) : connection_(std::move(connection)), guard_pid_(guard_pid) {}
+  Fd connection_;
+  int guard_pid_ = -1;
+};
+
+}  // namespace lrun::agent
