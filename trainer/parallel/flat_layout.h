@@ -29,7 +29,9 @@ struct FlatLayout {
   std::int64_t elements = 0;  // with padding, multiple of kNormBlockElements
 
   std::int64_t norm_blocks() const { return elements / kNormBlockElements; }
+  // Empty where there are more ranks than norm blocks.
   comm::Range owned_by(GlobalRank rank, int world_size) const;
+  // Of every rank, in rank order; contiguous, covers [0, elements).
   std::vector<comm::Range> shards(int world_size) const;
 };
 
@@ -38,6 +40,7 @@ struct NamedShape {
   std::vector<std::int64_t> shape;
 };
 
+// Slots in the order given. Throws std::invalid_argument when two parameters share a name.
 FlatLayout make_layout(const std::vector<NamedShape>& parameters);
 
 }  // namespace lrun::parallel
