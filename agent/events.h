@@ -27,6 +27,8 @@ struct Config {
   Duration lease = std::chrono::seconds(5);           // until the service tells another
   std::optional<Duration> stall_timeout;              // none: a silent worker is left alone
   int crash_loop_limit = 5;                           // equal failures in a row without progress
+  // Without a word from the service for this long, and with nothing running, the agent gives up.
+  Duration unreachable_timeout = std::chrono::seconds(600);
   // Where workers' error records go; "<folder>/attempt_<n>/<local rank>/error.json".
   std::string log_folder;
 };
@@ -78,6 +80,10 @@ struct WorkerGarbled {
 };
 struct DirectiveReceived {
   Directive directive;
+  // For the answer to a heartbeat: the generation which that heartbeat said was running ({0, 0} when
+  // none). A `Rejoin` about another generation than the running one is old news and is dropped.
+  // None for the answer to a Watch.
+  std::optional<Generation> about{};
 };
 struct HeartbeatAnswered {
   Instant sent_at;  // of the request that was answered
@@ -94,11 +100,14 @@ struct LookupAnswered {
   LocalRank local_rank;
   std::string key;
   std::string value;
+  // That of the request: a value of an ended generation is dropped. {0, 0}: not known.
+  Generation generation{};
 };
 struct SignalReceived {
   int signal_number = 0;
 };
-// The process that holds the workers died; they are gone, or are being ended.
+// The process that holds the workers died; they are gone, or are being ended. No WorkerSpawned,
+// SpawnFailed or WorkerExited of them follows.
 struct KeeperLost {};
 struct TimePassed {};
 
@@ -118,6 +127,7 @@ struct SendHeartbeat {
 struct Leave {
   LeaveRequest request;
 };
+// Answered by exactly one WorkerSpawned or SpawnFailed, unless KeeperLost comes first.
 struct SpawnWorker {
   LocalRank local_rank;
   WorkerEnv environment;  // channel_fd is filled in by the shell
@@ -159,9 +169,9 @@ struct ReformStarted {
 // Everything is over; the shell ends. `cause` is for the report.
 struct Finish {
   Outcome outcome = Outcome::Succeeded;
-  std::optional<FirstCause> cause;
-  std::optional<Refusal> refusal;         // exit 3 instead of 1
-  std::optional<int> stopped_by_signal;   // exit 128 + n
+  std::optional<FirstCause> cause{};
+  std::optional<Refusal> refusal{};        // exit 3 instead of 1
+  std::optional<int> stopped_by_signal{};  // exit 128 + n
 };
 
 using Action = std::variant<Join, SendHeartbeat, Leave, SpawnWorker, SignalWorker, TellWorker, Publish,

@@ -2,9 +2,10 @@
 //
 // Owns what is wanted and what is actual, the stop of a group, the budget's local view and the
 // fence. Refuses to know clocks, processes, sockets. Called by agent/agent (the shell) and by the
-// simulator. The table of state × event is architecture.md §5.
+// simulator. The table of state × event is in docs/supervisor.md.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -32,12 +33,17 @@ class Supervisor {
 
   // `now` never decreases. Actions are to be carried out in order.
   std::vector<Action> step(Instant now, const Event& event);
-  // When to call `step(…, TimePassed{})` at the latest.
+  // When to call `step(…, TimePassed{})` at the latest; never in the past after a step.
   std::optional<Instant> next_deadline() const;
 
   AgentState state() const;
+  // Of the generation being run, or the last one that was.
   const std::optional<Assignment>& assignment() const;
   std::vector<WorkerView> workers() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace lrun::agent

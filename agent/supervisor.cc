@@ -1,0 +1,380 @@
+#include "agent/supervisor.h"
+
+#include <algorithm>
+#include <cassert>
+#include <csignal>
+#include <utility>
+
+#include "agent/supervisor_impl.h"
+
+namespace lrun::agent {
+namespace {
+
+constexpr RetryBackoff::Limits kJoinBackoff{.first = std::chrono::milliseconds(200),
+                                            .longest = std::chrono::seconds(5)};
+// Deadlines that may follow from each other at one instant; more is a loop.
+constexpr int kDeadlinesAtOnceMax = 16;
+
+std::string_view word(RejoinReason reason) {
+  switch (reason) {
+    case RejoinReason::GenerationEnded: return "the generation ended";
+    case RejoinReason::NodeJoined: return "a node joined";
+    case RejoinReason::NodeLost: return "a node was lost";
+    case RejoinReason::NodeDrained: return "a node was drained";
+    case RejoinReason::WorkerFailed: return "a worker of another node failed";
+    case RejoinReason::Unknown: return "the rendezvous asks for it";
+  }
+  return "";
+}
+
+void keep_earlier(std::optional<Instant>& earliest, std::optional<Instant> candidate) {
+  if (candidate && (!earliest || *candidate < *earliest)) earliest = candidate;
+}
+
+}  // namespace
+
+Supervisor::Supervisor(Config config, Instant now)
+    : impl_(std::make_unique<Impl>(std::move(config), now)) {}
+Supervisor::~Supervisor() = default;
+Supervisor::Supervisor(Supervisor&&) noexcept = default;
+Supervisor& Supervisor::operator=(Supervisor&&) noexcept = default;
+
+std::vector<Action> Supervisor::step(Instant now, const Event& event) {
+  assert(now >= impl_->now);
+  impl_->now = now;
+  impl_->actions.clear();
+  if (impl_->state != AgentState::Done) {
+    std::visit([this](const auto& what) { impl_->on(what); }, event);
+    impl_->settle();
+    impl_->pass_deadlines();
+  }
+  return std::exchange(impl_->actions, {});
+}
+
+std::optional<Instant> Supervisor::next_deadline() const { return impl_->next_deadline(); }
+AgentState Supervisor::state() const { return impl_->state; }
+const std::optional<Assignment>& Supervisor::assignment() const { return impl_->assignment; }
+
+std::vector<WorkerView> Supervisor::workers() const {
+  std::vector<WorkerView> views;
+  for (const Worker& worker : impl_->group.all()) {
+    views.push_back({.local_rank = worker.local_rank,
+                     .global_rank = worker.global_rank,
+                     .pid = worker.pid,
+                     .is_alive = worker.stage == Stage::Alive,
+                     .is_live = worker.is_live,
+                     .progress = worker.progress,
+                     .last_heard = worker.last_heard});
+  }
+  return views;
+}
+
+Supervisor::Impl::Impl(Config told, Instant start)
+    : config(std::move(told)),
+      now(start),
+      state_since(start),
+      group(config.stall_timeout),
+      contact(config.heartbeat, config.lease, start),
+      policy({.max_restarts = config.max_restarts, .crash_loop_limit = config.crash_loop_limit}),
+      join_backoff(config.facts.incarnation.value, kJoinBackoff),
+      assigned_at(start) {}
+
+// --- events ------------------------------------------------------------------------------------
+
+void Supervisor::Impl::on(const Started&) {
+  if (has_started) return;
+  has_started = true;
+  contact = ServiceContact(config.heartbeat, config.lease, now);
+  state_since = now;
+  send_join();
+}
+
+void Supervisor::Impl::on(const Assigned& event) {
+  contact.heard(now);
+  if (state != AgentState::Joining && state != AgentState::Reforming) return;
+  if (event.assignment.generation <= last_seen) return;
+  const bool same_slots =
+      static_cast<std::size_t>(event.assignment.slots) == group.all().size();
+  if (state == AgentState::Reforming && !same_slots) {
+    return stop(StopCause::MembershipChanged, "the number of slots changed");
+  }
+  const bool is_reform = state == AgentState::Reforming;
+  accept(event.assignment);
+  if (is_reform) {
+    assign_survivors();
+  } else {
+    group.prepare(*assignment);
+    for (Worker& worker : group.all()) spawn(worker);
+  }
+  set_state(AgentState::Starting, "generation " + to_string(assignment->generation));
+}
+
+void Supervisor::Impl::on(const JoinFailed& event) {
+  contact.heard(now);
+  if (state != AgentState::Joining && state != AgentState::Reforming) return;
+  if (!is_retryable(event.refusal.reason)) return refused(event.refusal);
+  rejoin_at = now + join_backoff.next();
+  if (state == AgentState::Joining) set_state(AgentState::Backoff, event.refusal.sentence);
+}
+
+void Supervisor::Impl::on(const DirectiveReceived& event) {
+  contact.heard(now);
+  if (std::holds_alternative<Rejoin>(event.directive) && event.about) {
+    const std::optional<Assignment> current = running();
+    if (*event.about != (current ? current->generation : Generation{})) return;
+  }
+  std::visit([this](const auto& order) { follow(order); }, event.directive);
+}
+
+void Supervisor::Impl::on(const HeartbeatAnswered& event) {
+  is_fenced = false;
+  if (contact.answered(now, event)) republish();
+}
+
+void Supervisor::Impl::on(const ServiceUnreachable& event) {
+  contact.unreachable(now, event);
+  if (event.is_final) give_up();
+}
+
+// --- directives --------------------------------------------------------------------------------
+
+void Supervisor::Impl::follow(const Rejoin& order) {
+  const std::string reason(word(order.reason));
+  switch (state) {
+    case AgentState::Joining: return send_join();
+    case AgentState::Reforming:
+      return verdict_at ? judge_as_consequence() : send_join();
+    case AgentState::Starting:
+    case AgentState::Running:
+      actions.emplace_back(ReformStarted{StopCause::MembershipChanged});
+      if (!group.has_survivors()) return stop(StopCause::MembershipChanged, reason);
+      reform(reason);
+      return send_join();
+    case AgentState::Stopping:
+      if (verdict_at) judge_as_consequence();
+      return;
+    case AgentState::Finished: return begin_join(reason);
+    case AgentState::Backoff:
+    case AgentState::Done: return;
+  }
+}
+
+// A drained node ends as one that was stopped by SIGTERM, whoever asked for it.
+void Supervisor::Impl::follow(const DrainNode&) {
+  if (!drain_signal) drain(SIGTERM, "the rendezvous drains this node");
+}
+
+void Supervisor::Impl::follow(const StopJob& order) {
+  closed = order;
+  switch (state) {
+    case AgentState::Joining:
+    case AgentState::Backoff:
+    case AgentState::Finished: return stopped();
+    case AgentState::Starting:
+    case AgentState::Running:
+    case AgentState::Reforming:
+    case AgentState::Stopping: return stop(StopCause::Closed, "the job is over");
+    case AgentState::Done: return;
+  }
+}
+
+// --- membership --------------------------------------------------------------------------------
+
+void Supervisor::Impl::accept(const Assignment& news) {
+  assignment = news;
+  last_seen = news.generation;
+  assigned_at = now;
+  restarts_spent = std::max(restarts_spent, news.restarts_spent);
+  failure.reset();
+  causes.clear();
+  verdict_at.reset();
+  rejoin_at.reset();
+  published.clear();
+  is_fenced = false;
+  join_backoff.reset();
+  contact.assigned(now);
+}
+
+void Supervisor::Impl::assign_survivors() {
+  for (Worker& worker : group.all()) {
+    group.place(worker, *assignment);
+    if (worker.is_survivor()) {
+      actions.emplace_back(TellWorker{
+          worker.local_rank,
+          channel::NewAssignment{.generation = assignment->generation,
+                                 .global_rank = worker.global_rank,
+                                 .world_size = assignment->world_size,
+                                 .group_rank = assignment->group_rank,
+                                 .group_world_size = assignment->group_world_size,
+                                 .master_addr = assignment->master_addr,
+                                 .master_port = assignment->master_port,
+                                 .restart_count = assignment->restarts_spent}});
+    } else if (worker.is_running()) {
+      worker.needs_spawn = true;
+    } else {
+      spawn(worker);
+    }
+  }
+}
+
+void Supervisor::Impl::refused(const Refusal& refusal) {
+  if (state == AgentState::Reforming) {
+    if (!closed) closed = StopJob{.outcome = Outcome::Failed, .cause = failure};
+    return stop(StopCause::Closed, refusal.sentence);
+  }
+  Finish end{.outcome = Outcome::Failed, .cause = failure};
+  // Closed after this node reported a failure: that failure is the news, not the refusal.
+  if (!failure || refusal.reason != RefuseReason::Closed) end.refusal = refusal;
+  finish(std::move(end), refusal.sentence);
+}
+
+// The service cannot be reached, for good or for too long. Running workers go on without it.
+void Supervisor::Impl::give_up() {
+  const std::string sentence =
+      contact.complaint().empty() ? "the rendezvous is silent" : contact.complaint();
+  switch (state) {
+    case AgentState::Joining:
+    case AgentState::Backoff:
+      return refused(Refusal{.reason = RefuseReason::JoinTimedOut, .sentence = sentence});
+    case AgentState::Reforming: return stop(StopCause::LeaseLost, sentence);
+    case AgentState::Finished:
+      return finish(Finish{.outcome = Outcome::Succeeded, .cause = {}}, sentence);
+    case AgentState::Starting:
+    case AgentState::Running:
+    case AgentState::Stopping:
+    case AgentState::Done: return;
+  }
+}
+
+void Supervisor::Impl::begin_join(std::string reason) {
+  set_state(AgentState::Joining, std::move(reason));
+  send_join();
+}
+
+void Supervisor::Impl::send_join() {
+  rejoin_at.reset();
+  actions.emplace_back(Join{JoinRequest{.facts = config.facts,
+                                        .run_id = config.run_id,
+                                        .last_seen = last_seen,
+                                        .restarts_spent = restarts_spent,
+                                        .failure = failure}});
+}
+
+std::optional<Assignment> Supervisor::Impl::running() const {
+  switch (state) {
+    case AgentState::Starting:
+    case AgentState::Running:
+    case AgentState::Finished:
+    case AgentState::Stopping: return assignment;
+    case AgentState::Reforming: return verdict_at ? assignment : std::nullopt;
+    case AgentState::Joining:
+    case AgentState::Backoff:
+    case AgentState::Done: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void Supervisor::Impl::send_heartbeat() {
+  contact.heartbeat_sent(now);
+  actions.emplace_back(SendHeartbeat{HeartbeatRequest{.facts = config.facts,
+                                                      .run_id = config.run_id,
+                                                      .running = running(),
+                                                      .state = state,
+                                                      .restarts_spent = restarts_spent,
+                                                      .progress = group.progress()}});
+  // A lost Leave heals by repetition.
+  if (state == AgentState::Finished) leave(LeaveKind::Succeeded);
+}
+
+// After a restart the service's blackboard is empty.
+void Supervisor::Impl::republish() {
+  if (!running()) return;
+  for (const auto& [key, entry] : published) {
+    actions.emplace_back(Publish{entry.first, PublishRequest{.generation = assignment->generation,
+                                                             .key = key,
+                                                             .value = entry.second}});
+  }
+}
+
+void Supervisor::Impl::set_state(AgentState to, std::string reason) {
+  if (to == state) return;
+  actions.emplace_back(StateChanged{.from = state, .to = to, .reason = std::move(reason)});
+  state = to;
+  state_since = now;
+}
+
+// --- time --------------------------------------------------------------------------------------
+
+std::optional<Instant> Supervisor::Impl::fence_deadline() const {
+  const bool runs = state == AgentState::Starting || state == AgentState::Running;
+  if (!runs || is_fenced) return std::nullopt;
+  return contact.fence_at();
+}
+
+std::optional<Instant> Supervisor::Impl::give_up_deadline() const {
+  switch (state) {
+    case AgentState::Joining:
+    case AgentState::Backoff:
+    case AgentState::Reforming:
+    case AgentState::Finished: return contact.last_heard() + config.unreachable_timeout;
+    case AgentState::Starting:
+    case AgentState::Running:
+    case AgentState::Stopping:
+    case AgentState::Done: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<Instant> Supervisor::Impl::next_deadline() const {
+  if (!has_started || state == AgentState::Done) return std::nullopt;
+  std::optional<Instant> earliest = contact.next_heartbeat();
+  keep_earlier(earliest, fence_deadline());
+  keep_earlier(earliest, give_up_deadline());
+  keep_earlier(earliest, group.next_kill());
+  keep_earlier(earliest, verdict_at);
+  keep_earlier(earliest, rejoin_at);
+  if (state == AgentState::Starting || state == AgentState::Running) {
+    keep_earlier(earliest, group.next_stall());
+  }
+  return earliest;
+}
+
+void Supervisor::Impl::pass_deadlines() {
+  for (int turn = 0;; ++turn) {
+    const std::optional<Instant> due = next_deadline();
+    if (!due || *due > now) return;
+    assert(turn < kDeadlinesAtOnceMax);
+    kill_overdue();
+    end_stalled();
+    if (verdict_at && *verdict_at <= now) judge();
+    if (rejoin_at && *rejoin_at <= now) {
+      if (state == AgentState::Backoff) set_state(AgentState::Joining, "the backoff is over");
+      send_join();
+    }
+    if (fence_deadline() && *fence_deadline() <= now) lease_lost();
+    if (give_up_deadline() && *give_up_deadline() <= now) give_up();
+    if (contact.next_heartbeat() <= now && state != AgentState::Done) send_heartbeat();
+    settle();
+  }
+}
+
+void Supervisor::Impl::settle() {
+  while (settle_once()) {
+  }
+}
+
+// Moves on when what a state waits for has come. Ends: each move leads on towards Joining or Done.
+bool Supervisor::Impl::settle_once() {
+  const AgentState before = state;
+  if (state == AgentState::Starting && !group.any_pending()) {
+    set_state(AgentState::Running, "every worker has started");
+  } else if (state == AgentState::Running && group.all_finished_well()) {
+    set_state(AgentState::Finished, "every worker ended well");
+    leave(LeaveKind::Succeeded);
+  } else if (state == AgentState::Stopping && !group.any_running() && !verdict_at) {
+    stopped();
+  }
+  return state != before;
+}
+
+}  // namespace lrun::agent
