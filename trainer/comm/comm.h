@@ -18,55 +18,16 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "proto/ids.h"
+#include "trainer/comm/bootstrap.h"
+#include "trainer/comm/errors.h"
+#include "trainer/comm/range.h"
 #include "trainer/comm/tree.h"
 
 namespace lrun::comm {
-
-// A peer's connection broke or it said goodbye in the middle of an operation.
-class PeerLost : public std::runtime_error {
- public:
-  PeerLost(const std::string& sentence, GlobalRank lost) : runtime_error(sentence), peer(lost) {}
-  GlobalRank peer;
-};
-// `abort()` was called here or on a peer.
-class Aborted : public std::runtime_error {
- public:
-  using runtime_error::runtime_error;
-};
-// An operation did not end within its deadline; the sentence names the silent peers.
-class DeadlineExceeded : public std::runtime_error {
- public:
-  using runtime_error::runtime_error;
-};
-// Ranks called different operations, or the same with different sizes; the sentence names both.
-class Mismatch : public std::runtime_error {
- public:
-  using runtime_error::runtime_error;
-};
-
-// Where ranks leave small values for each other before they are connected. Values belong to one
-// generation. Implementations: ChannelBootstrap (the agent's blackboard), MemoryBootstrap (tests).
-class Bootstrap {
- public:
-  virtual ~Bootstrap() = default;
-  // `value` at most 4 KiB. Throws std::runtime_error when the generation has ended.
-  virtual void publish(const std::string& key, const std::string& value) = 0;
-  // Waits until somebody has published `key`. Throws DeadlineExceeded.
-  virtual std::string lookup(const std::string& key, std::chrono::milliseconds deadline) = 0;
-};
-
-// [begin, end) in elements.
-struct Range {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  std::int64_t size() const { return end - begin; }
-  friend bool operator==(const Range&, const Range&) = default;
-};
 
 // The sum over the leaves of one complete subtree, as a rank computed it: fp32, the whole buffer.
 struct SubtreeSum {
@@ -81,17 +42,22 @@ struct Counters {
   std::uint64_t operations = 0;
 };
 
-// An operation under way. Destroying an unfinished handle waits for it.
+class Completion;
+
+// An operation under way. Destroying an unfinished handle waits for it and drops its error.
 class Handle {
  public:
   Handle() = default;
-  // Returns when the result is complete; throws the operation's error.
+  explicit Handle(std::shared_ptr<Completion> completion);
+  Handle(Handle&&) noexcept;
+  Handle& operator=(Handle&&) noexcept;
+  ~Handle();
+
+  // Returns when the result is complete; throws the operation's error. At once when empty.
   void wait();
-  struct State;
-  explicit Handle(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
  private:
-  std::shared_ptr<State> state_;
+  std::shared_ptr<Completion> completion_;
 };
 
 class Comm {
@@ -118,13 +84,15 @@ class Comm {
   // block, in leaf order, each with `elements` = shards.back().end values. `shards[r]` is the range
   // that rank r receives; ranges are contiguous and cover the buffer. `result`: this rank's range.
   // Buffers must stay alive and unchanged until the handle's wait() returns. In place: `result` may
-  // be this rank's range of `mine.front().values` itself (of all_reduce: all of it).
+  // be this rank's range of the values of one of `mine` itself (of all_reduce: all of them).
+  // Throws std::invalid_argument for subtrees, shards or sizes other than these.
   virtual Handle reduce_scatter(std::span<const SubtreeSum> mine, int leaves,
                                 std::span<const Range> shards, std::span<float> result) = 0;
   // `whole`: this rank's range is filled before the call, all of it after wait().
   virtual Handle all_gather(std::span<float> whole, std::span<const Range> shards) = 0;
   // The same as reduce_scatter followed by all_gather: every rank gets the whole sum.
-  virtual Handle all_reduce(std::span<const SubtreeSum> mine, int leaves, std::span<float> result) = 0;
+  virtual Handle all_reduce(std::span<const SubtreeSum> mine, int leaves,
+                            std::span<float> result) = 0;
 
   // Every rank's `mine` in rank order; sizes may differ. Blocking.
   virtual std::vector<std::vector<std::byte>> all_gather_bytes(std::span<const std::byte> mine) = 0;

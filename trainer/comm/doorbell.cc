@@ -1,0 +1,55 @@
+#include "trainer/comm/doorbell.h"
+
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace lrun::comm {
+namespace {
+
+constexpr std::size_t kMemoryBytes = 4096;
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "the flag is shared by processes");
+
+}  // namespace
+
+Doorbell Doorbell::create() {
+  Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event.is_open()) {
+    throw std::system_error(errno, std::generic_category(), "cannot create an event descriptor");
+  }
+  return {SharedMemory::create(kMemoryBytes), std::move(event)};
+}
+
+Doorbell Doorbell::open(Fd memory, Fd event) {
+  return {SharedMemory::map(std::move(memory), kMemoryBytes), std::move(event)};
+}
+
+// Zeroed memory is a flag that says "awake".
+std::atomic<std::uint32_t>& Doorbell::is_asleep() const {
+  return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_.begin());
+}
+
+void Doorbell::ring() {
+  // Orders the work made visible before this call with the owner's last look after arm().
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (is_asleep().load(std::memory_order_relaxed) == 0) return;
+  if (is_asleep().exchange(0) == 0) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(event_.get(), &one, sizeof one);
+}
+
+void Doorbell::arm() {
+  is_asleep().store(1);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+void Doorbell::disarm() {
+  if (is_asleep().exchange(0) == 1) return;
+  // Somebody rang, perhaps just now: take the ring away, else the next sleep ends at once.
+  std::uint64_t rings = 0;
+  [[maybe_unused]] const auto got = ::read(event_.get(), &rings, sizeof rings);
+}
+
+}  // namespace lrun::comm

@@ -1,0 +1,228 @@
+#include "trainer/comm/engine.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lrun::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Operations that may wait for their turn; more means the compute thread is far ahead.
+constexpr std::size_t kQueuedMax = 256;
+// While payload moves, control connections and aborts are looked at this often.
+constexpr auto kLookInterval = 1ms;
+constexpr auto kPulseInterval = 1s;
+
+std::string to_text(GlobalRank rank) { return "rank " + std::to_string(rank.value); }
+
+std::string to_text(const std::vector<GlobalRank>& ranks) {
+  std::string text;
+  for (const GlobalRank rank : ranks) text += (text.empty() ? "" : ", ") + to_text(rank);
+  return text;
+}
+
+}  // namespace
+
+Engine::Engine(GlobalRank rank, std::chrono::milliseconds deadline, std::vector<Peer> peers,
+               Doorbell doorbell)
+    : rank_(rank), deadline_(deadline), peers_(std::move(peers)), doorbell_(std::move(doorbell)) {
+  next_pulse_ = Clock::now() + kPulseInterval;
+  thread_ = std::thread([this] { run(); });
+}
+
+Engine::~Engine() {
+  is_stopping_ = true;
+  doorbell_.ring();
+  thread_.join();
+}
+
+void Engine::submit(std::unique_ptr<Operation> operation) {
+  {
+    std::unique_lock lock(mutex_);
+    // Bounded: the operation at the head of the queue has a deadline.
+    has_room_.wait(lock, [this] { return failure_ || queue_.size() < kQueuedMax; });
+    if (failure_) {
+      operation->completion->fail(to_exception(*failure_));
+      return;
+    }
+    queue_.push_back(std::move(operation));
+  }
+  doorbell_.ring();
+}
+
+void Engine::abort(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!abort_reason_) abort_reason_ = reason;
+  }
+  doorbell_.ring();
+}
+
+Counters Engine::counters() const {
+  return {.sent_bytes = sent_bytes_, .received_bytes = received_bytes_, .operations = operations_};
+}
+
+void Engine::on_pulse(std::function<void(GlobalRank)> pulse) {
+  const std::lock_guard lock(pulse_mutex_);
+  pulse_ = std::move(pulse);
+}
+
+void Engine::run() {
+  while (!is_stopping_) {
+    const bool moved = step();
+    if (moved && Clock::now() < next_look_) continue;
+    if (!moved) sleep();
+    look_around();
+  }
+  die({Failure::Kind::Aborted, rank_, "aborted: the Comm was closed"});
+  for (Peer& peer : peers_) peer.control.send_goodbye();
+}
+
+// Moves the current operation on. True when something moved.
+bool Engine::step() {
+  if (!current_) start_next();
+  if (!current_) return false;
+  try {
+    const bool moved = current_->advance();
+    if (current_->is_complete()) {
+      finish();
+      return true;
+    }
+    if (moved) return true;
+  } catch (const Mismatch& mismatch) {
+    fail({Failure::Kind::Mismatch, rank_, mismatch.what()});
+    return true;
+  }
+  check_peers();
+  return false;
+}
+
+void Engine::start_next() {
+  std::unique_ptr<Operation> next;
+  {
+    const std::lock_guard lock(mutex_);
+    if (queue_.empty()) return;
+    next = std::move(queue_.front());
+    queue_.pop_front();
+  }
+  has_room_.notify_one();
+  current_ = std::make_unique<Execution>(std::move(next), peers_, rank_);
+  current_until_ = Clock::now() + deadline_;
+}
+
+void Engine::finish() {
+  sent_bytes_ += current_->sent_bytes();
+  received_bytes_ += current_->received_bytes();
+  ++operations_;
+  const auto completion = current_->operation().completion;
+  current_.reset();
+  completion->succeed();
+}
+
+void Engine::sleep() {
+  doorbell_.arm();
+  if (!has_work()) wait_for_events();
+  doorbell_.disarm();
+}
+
+// The last look after arm(): whatever became visible before is found here, whatever comes later
+// rings.
+bool Engine::has_work() {
+  if (is_stopping_) return true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (abort_reason_ && !failure_) return true;
+    if (!current_ && !queue_.empty()) return true;
+  }
+  return current_ && step();
+}
+
+void Engine::wait_for_events() {
+  std::vector<pollfd> descriptors{{doorbell_.descriptor(), POLLIN, 0}};
+  for (const Peer& peer : peers_) {
+    descriptors.push_back({peer.control.descriptor(), POLLIN, 0});
+    const short events = current_ ? current_->poll_events(peer) : short{0};
+    if (events != 0) descriptors.push_back({peer.link->descriptor(), events, 0});
+  }
+  auto until = next_pulse_;
+  if (current_) until = std::min(until, current_until_);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+  ::poll(descriptors.data(), descriptors.size(), static_cast<int>(std::max(left, 0ms).count()));
+}
+
+// Everything but payload: what peers say, aborts, deadlines, the pulse.
+void Engine::look_around() {
+  for (Peer& peer : peers_) {
+    for (const Failure& failure : peer.control.receive()) {
+      Failure adopted = failure;
+      if (failure.kind == Failure::Kind::Aborted) {
+        adopted.sentence = to_text(peer.rank) + " " + failure.sentence;
+      }
+      die(adopted);
+    }
+  }
+  std::optional<std::string> reason;
+  {
+    const std::lock_guard lock(mutex_);
+    reason = abort_reason_;
+  }
+  if (reason) fail({Failure::Kind::Aborted, rank_, "aborted: " + *reason});
+  const auto now = Clock::now();
+  check_deadline(now);
+  pulse(now);
+  next_look_ = now + kLookInterval;
+}
+
+void Engine::check_deadline(Clock::time_point now) {
+  if (!current_ || now < current_until_) return;
+  const auto silent = current_->waiting_for();
+  fail({Failure::Kind::DeadlineExceeded, silent.empty() ? rank_ : silent.front(),
+        current_->name() + " did not end within " + std::to_string(deadline_.count()) +
+            " ms; " + to_text(rank_) + " waits for " + to_text(silent)});
+}
+
+void Engine::check_peers() {
+  const Peer* lost = current_->find_lost();
+  if (lost == nullptr) return;
+  fail({Failure::Kind::PeerLost, lost->rank,
+        current_->name() + " lost " + to_text(lost->rank) +
+            (lost->control.said_goodbye() ? ": it has left" : ": its connection closed")});
+}
+
+void Engine::pulse(Clock::time_point now) {
+  if (now < next_pulse_) return;
+  next_pulse_ = now + kPulseInterval;
+  const auto waiting = current_ ? current_->waiting_for() : std::vector<GlobalRank>{};
+  const std::lock_guard lock(pulse_mutex_);
+  if (pulse_) pulse_(waiting.empty() ? rank_ : waiting.front());
+}
+
+void Engine::fail(const Failure& failure) {
+  if (!die(failure)) return;
+  for (Peer& peer : peers_) peer.control.send(failure);
+}
+
+// The first failure counts, for all operations there are and will be.
+bool Engine::die(const Failure& failure) {
+  std::deque<std::unique_ptr<Operation>> pending;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return false;
+    failure_ = failure;
+    pending.swap(queue_);
+  }
+  has_room_.notify_all();
+  const auto error = to_exception(failure);
+  if (current_) {
+    const auto completion = current_->operation().completion;
+    current_.reset();
+    completion->fail(error);
+  }
+  for (const auto& operation : pending) operation->completion->fail(error);
+  return true;
+}
+
+}  // namespace lrun::comm
