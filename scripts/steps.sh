@@ -3,9 +3,11 @@
 # clear line when it fails. Owns the wording of progress and errors; knows nothing of the steps.
 #
 #   stop TEXT                   one line on stderr, exit 1
-#   run_step NAME LOG COMMAND…  runs it with its output in LOG; shows time and the last line meanwhile
+#   run_step NAME LOG COMMAND…  runs it with its output in LOG; meanwhile shows time and last line
 #   need_space PATH MIB WHAT    stops unless the file system of PATH has that much room
 #   root_command                sets the array AS_ROOT: how to run a command as root, or returns 1
+#   show_usage                  prints the comment at the top of the script, exit 0
+#   usage_error TEXT            one line on stderr, exit 2
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 LOGS=$ROOT/build/logs
@@ -14,6 +16,8 @@ PROGRESS_SECONDS=15  # without a terminal: one line this often
 
 say() { echo "$SCRIPT: $*"; }
 stop() { echo "$SCRIPT: $*" >&2; exit 1; }
+usage_error() { echo "$SCRIPT: $*" >&2; exit 2; }
+show_usage() { sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$0"; exit 0; }
 
 run_step() {
   local name=$1 log=$2; shift 2
@@ -28,7 +32,8 @@ run_step() {
   while kill -0 "$pid" 2> /dev/null; do
     sleep 0.5
     if [ -t 1 ]; then
-      printf '\r\033[K%s: %s (%d s) %.50s' "$SCRIPT" "$name" $((SECONDS - start)) "$(last_line "$log")"
+      printf '\r\033[K%s: %s (%d s) %.50s' \
+        "$SCRIPT" "$name" $((SECONDS - start)) "$(last_line "$log")"
     elif [ $((SECONDS - shown)) -ge $PROGRESS_SECONDS ]; then
       say "$name: $((SECONDS - start)) s, $(last_line "$log")"
       shown=$SECONDS
@@ -51,14 +56,22 @@ need_space() {
     stop "disk full: $what needs $mib MiB on the file system of $path, which has $free MiB free"
 }
 
+LOST_PACKAGE='Unable to locate package [^ ]+|No matching distribution found for .*'
+LOST_PACKAGE+='|[^ ]+. has no installation candidate.*'
+NO_SPACE='No space left on device|not have enough free space'
+NO_NETWORK='Temporary failure resolving|Could not resolve|name resolution|Network is unreachable'
+NO_NETWORK+='|NewConnectionError|Failed to establish a new connection|Could not connect'
+NO_NETWORK+='|Connection timed out|ConnectTimeout|Max retries exceeded'
+
 # The first cause in the log of a package installer, as one line; nothing if none is known.
 first_cause() {
   local log=$1 lost
-  lost=$(grep -oE 'Unable to locate package [^ ]+|has no installation candidate.*|No matching distribution found for .*' "$log" | head -n 1)
-  if grep -qE 'No space left on device|not have enough free space' "$log"; then
+  lost=$(grep -oE "$LOST_PACKAGE" "$log" | head -n 1)
+  if grep -qE "$NO_SPACE" "$log"; then
     echo "disk full while installing (df -h shows where)"
-  elif grep -qE 'Temporary failure resolving|Could not resolve|name resolution|Network is unreachable|NewConnectionError|Failed to establish a new connection|Could not connect|Connection timed out|ConnectTimeout|Max retries exceeded' "$log"; then
-    echo "no network: the package server cannot be reached (behind a proxy: set https_proxy; with a mirror of PyPI: set PIP_INDEX_URL)"
+  elif grep -qE "$NO_NETWORK" "$log"; then
+    echo "no network: the package server cannot be reached" \
+      "(behind a proxy: set https_proxy; with a mirror of PyPI: set PIP_INDEX_URL)"
   elif [ -n "$lost" ]; then
     echo "missing package: $lost (lrun is built on Debian 12 with its section main)"
   fi
@@ -76,13 +89,14 @@ root_command() {
 
 is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2> /dev/null)" = installed ]; }
 
-# install_packages WHAT MIB PACKAGE…: those that are missing, as root; else prints the command, returns 1.
+# install_packages WHAT MIB PACKAGE…: those that are missing; without root prints the command,
+# returns 1.
 install_packages() {
   local what=$1 mib=$2 missing=() package log=$LOGS/apt.log; shift 2
   for package in "$@"; do is_installed "$package" || missing+=("$package"); done
   [ ${#missing[@]} -gt 0 ] || return 0
   if ! command -v apt-get > /dev/null; then
-    say "$what: this is not Debian; install what these Debian packages hold: ${missing[*]}" >&2
+    say "$what: not Debian; install what these Debian packages hold: ${missing[*]}" >&2
     return 1
   fi
   if ! root_command; then
@@ -93,10 +107,11 @@ install_packages() {
   need_space /usr "$mib" "$what"
   need_space /var/cache/apt/archives "$((mib / 3))" "$what"
   [ ${#AS_ROOT[@]} = 0 ] || sudo true  # the password, before the output goes to a log
-  local apt=("${AS_ROOT[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=2)
-  run_step "package lists" "$log" "${apt[@]}" -q update || true  # what matters is the next command
+  local apt=("${AS_ROOT[@]}" env DEBIAN_FRONTEND=noninteractive
+    apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=2)
+  run_step "package lists" "$log" "${apt[@]}" update || true  # what matters is the next command
   run_step "$what: ${#missing[@]} Debian packages" "$log.install" \
-    "${apt[@]}" -q install -y --no-install-recommends "${missing[@]}" && return 0
+    "${apt[@]}" install -y --no-install-recommends "${missing[@]}" && return 0
   cat "$log.install" >> "$log"
   stop "$what: $(cause_or_log "$log")"
 }

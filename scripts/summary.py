@@ -3,10 +3,11 @@
 
     summary.py RESULTS.xml ..
 
-One ctest entry is often a program of many cases (GoogleTest, unittest), and a case that skips itself
-leaves its program green. So cases are counted from the output of each program, and every skipped one
-is listed with its reason. Exit 1 if anything failed, or if nothing ran.
+One ctest entry is often a program of many cases (GoogleTest, unittest), and a case that skips
+itself leaves its program green. So cases are counted from the output of each program, and every
+skipped one is listed with its reason. Exit 1 if anything failed, or if nothing ran.
 """
+
 import re
 import sys
 import xml.etree.ElementTree as tree
@@ -22,6 +23,7 @@ UNITTEST_BAD = re.compile(r'^(?:ERROR|FAIL): (.+)$', re.M)
 
 class Outcome(NamedTuple):
     """What one ctest entry adds to the sum."""
+
     passed: int
     failed: list  # names
     skipped: list  # (name, reason)
@@ -30,7 +32,11 @@ class Outcome(NamedTuple):
 def gtest_reason(output, case):
     found = re.search(GTEST_REASON.pattern % re.escape(case), output, re.M | re.S)
     text = found.group(1) if found else ''
-    lines = [line for line in text.splitlines() if line.strip() and not re.match(r'^\S+:\d+: Skipped$', line)]
+    lines = [
+        line
+        for line in text.splitlines()
+        if line.strip() and not re.match(r'^\S+:\d+: Skipped$', line)
+    ]
     return ' '.join(lines).strip() or 'no reason given'
 
 
@@ -39,7 +45,9 @@ def of_gtest(name, output, is_green):
     failed = [f'{name}: {case}' for end, case in ends if end == 'FAILED']
     if not is_green and not failed:
         failed = [f'{name}: ended outside of a case (crash or time-out)']
-    skipped = [(f'{name}: {case}', gtest_reason(output, case)) for end, case in ends if end == 'SKIPPED']
+    skipped = [
+        (f'{name}: {case}', gtest_reason(output, case)) for end, case in ends if end == 'SKIPPED'
+    ]
     return Outcome(sum(end == 'OK' for end, _ in ends), failed, skipped)
 
 
@@ -86,7 +94,9 @@ def main(files):
     if passed + len(failed) == 0:
         failed.append('no test ran')
         print('FAILED   no test ran')
-    print(f'{passed} passed, {len(failed)} failed' + (f', {len(skipped)} skipped' if skipped else ''))
+    print(
+        f'{passed} passed, {len(failed)} failed' + (f', {len(skipped)} skipped' if skipped else '')
+    )
     return 1 if failed else 0
 
 
