@@ -22,23 +22,27 @@ class Keeper {
   // workers start with those of this moment. Throws std::system_error.
   static Keeper start();
 
-  Keeper(Keeper&&) noexcept = default;
+  Keeper(Keeper&& other) noexcept;
   Keeper& operator=(Keeper&&) noexcept = delete;
-  // Ends the tree, bounded by kTreeEndLimit.
+  // Ends the tree, bounded by three times kTreeEndLimit.
   ~Keeper();
 
   // Sequenced packets of agent/keeper_messages.h; its end of file means: the keeper is gone.
   const Fd& connection() const { return connection_; }
   int guard_pid() const { return guard_pid_; }
+  int keeper_pid() const { return keeper_pid_; }
 
   // Closes the connection and waits until guard, keeper and every descendant are gone, bounded;
   // ends by itself what has been re-parented to this process. Idempotent. False: something stayed.
   bool end_tree();
 
  private:
-  Keeper(Fd connection, int guard_pid) : connection_(std::move(connection)), guard_pid_(guard_pid) {}
+  Keeper(Fd connection, Fd life, int guard_pid)
+      : connection_(std::move(connection)), life_(std::move(life)), guard_pid_(guard_pid) {}
   Fd connection_;
+  Fd life_;  // closes with this process: tells the guard
   int guard_pid_ = -1;
+  int keeper_pid_ = -1;
 };
 
 }  // namespace lrun::agent
