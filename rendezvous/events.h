@@ -90,6 +90,9 @@ struct Continue {
 };
 struct Rejoin {
   RejoinReason reason = RejoinReason::Unknown;
+  // The generation that is over. An agent that already runs a newer one ignores the order: it
+  // crossed the new assignment on its way. None: nothing is known to be over, join in any case.
+  Generation ended;
   friend bool operator==(const Rejoin&, const Rejoin&) = default;
 };
 struct DrainNode {
@@ -156,6 +159,9 @@ struct HeartbeatRequest {
   AgentState state = AgentState::Joining;
   int restarts_spent = 0;
   WorkerProgress progress;
+  // Set while the agent stops its workers because one of them failed: the group is over for all at
+  // once, and nobody waits for this agent's Join to hear of it.
+  std::optional<FirstCause> failure;
 };
 
 enum class LeaveKind { Succeeded, Failed, Drained };
@@ -351,6 +357,7 @@ struct NodeStatus {
   AgentState state = AgentState::Joining;
   WorkerProgress progress;
   Duration lease_left{};
+  bool is_ready = false;  // has joined since its last assignment: may be in the next group
 };
 
 struct Status {

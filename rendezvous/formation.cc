@@ -1,0 +1,25 @@
+#include "rendezvous/formation.h"
+
+#include <algorithm>
+
+namespace lrun::rendezvous {
+namespace {
+
+Instant all_expected_at(const Formation& formation, const Config& config) {
+  if (formation.has_survivors) {
+    if (formation.absent_survivors == 0) return formation.enough_since;
+    return formation.ended_at + config.kill_grace + 2 * config.heartbeat;
+  }
+  if (formation.candidates >= config.max_nodes) return formation.enough_since;
+  return formation.enough_since + config.last_call;
+}
+
+}  // namespace
+
+std::optional<Instant> publish_at(const Formation& formation, const Config& config) {
+  if (formation.candidates < config.min_nodes) return std::nullopt;
+  const Instant at = all_expected_at(formation, config);
+  return formation.retry_at ? std::max(at, *formation.retry_at) : at;
+}
+
+}  // namespace lrun::rendezvous
