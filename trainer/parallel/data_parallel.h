@@ -26,7 +26,7 @@ struct Options {
   double max_norm = 0;            // clip the global L2 norm to this; 0: do not clip
   std::int64_t bucket_bytes = 4 << 20;
   std::uint64_t seed = 0;         // every leaf's random stream derives from it (seeds.h)
-  optim::AdamWOptions adamw;
+  optim::AdamWOptions adamw = {};
 };
 
 // What one optimizer step did. The same on every rank.
