@@ -4,7 +4,9 @@
 
 #include <charconv>
 #include <cmath>
-#include <limits>
+#include <stdexcept>
+
+#include "launcher/addresses.h"
 
 namespace lrun::launcher {
 namespace {
@@ -125,22 +127,12 @@ std::map<std::string, std::string> labels(const OptionValue& value) {
   return found;
 }
 
-// "host", "host:port", "[v6]:port", "unix:/path", or several with commas. The host is looked up
-// later; here only what can never work is refused.
+// The host is looked up later; here only what can never work is refused.
 void check_endpoint(const OptionValue& value) {
-  std::string_view rest = value.text;
-  while (!rest.empty()) {
-    std::string_view one = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
-    if (one.starts_with("unix:/")) continue;
-    const std::size_t bracket = one.rfind(']');
-    const std::size_t colon = one.find(':', bracket == std::string_view::npos ? 0 : bracket);
-    if (colon == std::string_view::npos && !one.empty()) continue;
-    const std::optional<int> port = one.empty() ? std::nullopt : to_int(one.substr(colon + 1));
-    if (!port || *port < 0 || *port > kPortMax) {
-      throw Refused{quoted(value) + " is not accepted: write HOST:PORT with a port from 0 to 65535, such as "
-                    "node1:29400 or [::1]:29400"};
-    }
+  try {
+    parse_endpoints(value.text);
+  } catch (const std::invalid_argument& error) {
+    throw Refused{value.place + ": " + error.what()};
   }
 }
 

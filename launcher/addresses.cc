@@ -1,6 +1,5 @@
-#include "launcher/endpoint.h"
+#include "launcher/addresses.h"
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -13,7 +12,7 @@
 #include <memory>
 #include <set>
 
-#include "base/fd.h"
+#include "rendezvous/client.h"
 
 namespace lrun::launcher {
 namespace {
@@ -56,71 +55,42 @@ std::set<std::string> addresses_of(const std::string& host) {
   return found;
 }
 
-// The address the kernel would use towards a far host; connecting a datagram socket sends nothing.
-std::string address_of_default_route() {
-  const Fd probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_in far{};
-  far.sin_family = AF_INET;
-  far.sin_port = htons(9);
-  ::inet_pton(AF_INET, "192.0.2.1", &far.sin_addr);  // documentation range, RFC 5737
-  if (!probe.is_open() || ::connect(probe.get(), reinterpret_cast<sockaddr*>(&far), sizeof far) != 0) return {};
-  sockaddr_in near{};
-  socklen_t size = sizeof near;
-  if (::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&near), &size) != 0) return {};
-  return numeric(reinterpret_cast<sockaddr*>(&near));
-}
-
-Endpoint parse_one(std::string_view text) {
-  if (text.starts_with("unix:")) return {"", 0, std::string(text.substr(5))};
-  Endpoint endpoint;
+// "host", "host:", "[v6]" and ":port" get what they lack; everything else is parse_endpoint's.
+std::string completed(std::string_view text) {
+  if (text.starts_with("unix:")) return std::string(text);
   const std::size_t bracket = text.rfind(']');
   const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
-  if (colon != std::string_view::npos) endpoint.port = std::stoi(std::string(text.substr(colon + 1)));
-  endpoint.host = text.substr(0, colon);
-  if (endpoint.host.starts_with('[') && endpoint.host.ends_with(']')) {
-    endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
-  }
-  if (endpoint.host.empty()) endpoint.host = "localhost";
-  return endpoint;
+  std::string out(text);
+  if (colon == 0) out = "localhost" + out;
+  if (colon == std::string_view::npos) out += ":" + std::to_string(kDefaultRendezvousPort);
+  return out;
 }
 
 }  // namespace
 
-std::vector<Endpoint> parse_endpoints(std::string_view text) {
-  std::vector<Endpoint> endpoints;
+std::vector<rendezvous::Endpoint> parse_endpoints(std::string_view text) {
+  std::vector<rendezvous::Endpoint> endpoints;
   while (!text.empty()) {
     const std::string_view one = text.substr(0, text.find(','));
     text.remove_prefix(std::min(one.size() + 1, text.size()));
-    endpoints.push_back(parse_one(one));
+    endpoints.push_back(rendezvous::parse_endpoint(completed(one)));
   }
   return endpoints;
 }
 
-std::string to_string(const Endpoint& endpoint) {
-  if (endpoint.is_unix()) return "unix:" + endpoint.unix_path;
-  const bool is_v6 = endpoint.host.find(':') != std::string::npos;
-  return (is_v6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" + std::to_string(endpoint.port);
-}
-
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
 bool is_this_machine(const std::string& host) {
-  if (is_loopback(host)) return true;
+  if (rendezvous::is_loopback({.unix_path = "", .host = host, .port = 0})) return true;
   const std::set<std::string> wanted = addresses_of(host);
-  if (wanted.empty()) {
-    std::array<char, HOST_NAME_MAX + 1> own{};
-    return ::gethostname(own.data(), own.size() - 1) == 0 && host == own.data();
-  }
+  if (wanted.empty()) return host == host_name();
   const auto own = interface_addresses();
   return std::any_of(own.begin(), own.end(),
                      [&](const InterfaceAddress& one) { return wanted.contains(one.address); });
 }
 
 std::string reachable_address() {
-  const std::string routed = address_of_default_route();
-  if (!routed.empty() && !is_loopback(routed)) return routed;
+  constexpr const char* kFarAway = "192.0.2.1";  // documentation range, RFC 5737; nothing is sent
+  const std::string routed = rendezvous::local_address_towards(kFarAway);
+  if (!routed.empty() && !routed.starts_with("127.")) return routed;
   std::string any;
   for (const InterfaceAddress& one : interface_addresses()) {
     if (one.is_loopback || one.address.starts_with("fe80:")) continue;
@@ -128,6 +98,12 @@ std::string reachable_address() {
     if (any.empty()) any = one.address;
   }
   return any;
+}
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> own{};
+  if (::gethostname(own.data(), own.size() - 1) != 0 || own[0] == '\0') return "localhost";
+  return own.data();
 }
 
 }  // namespace lrun::launcher
