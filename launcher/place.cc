@@ -80,11 +80,28 @@ std::variant<Place, UsageError> by_endpoint(const RunOptions& options, Role role
     return UsageError{"--rdzv-endpoint='" + options.endpoint + "' has port 0, which no other node can learn; "
                       "choose a port, such as " + std::to_string(kDefaultRendezvousPort)};
   }
+  SocketChoice choice = choose_socket(runtime_folder(), place.run_id, false);
+  place.socket = choice.path;
+  place.discovery_lock = std::move(choice.lock);
   place.serves = true;
-  place.joins_if_taken = first.port != 0;
+  place.socket_is_needed = true;
+  place.joins_if_taken = first.port != 0 && role == Role::Run;
   const bool is_local = rendezvous::is_loopback(first);
   place.listen = {{.unix_path = "", .host = is_local ? "127.0.0.1" : "0.0.0.0", .port = first.port}};
   if (place.address.empty()) place.address = address_for_others(options, !is_local);
+  return place;
+}
+
+// `lrun rendezvous` without an endpoint: every interface, the usual port.
+Place as_service(const RunOptions& options, Place place) {
+  SocketChoice choice = choose_socket(runtime_folder(), place.run_id, false);
+  place.socket = choice.path;
+  place.discovery_lock = std::move(choice.lock);
+  place.serves = true;
+  place.socket_is_needed = true;
+  place.leaves_machine = true;
+  const int port = options.rendezvous_port != 0 ? options.rendezvous_port : kDefaultRendezvousPort;
+  place.listen = {{.unix_path = "", .host = "0.0.0.0", .port = port}};
   return place;
 }
 
@@ -134,6 +151,7 @@ std::variant<Place, UsageError> choose_place(const RunOptions& options, Role rol
                       std::to_string(place.nodes.max) + " nodes of --nnodes; ranks begin at 0"};
   }
   if (!options.endpoint.empty() && !options.standalone) return by_endpoint(options, role, std::move(place));
+  if (role == Role::ServiceOnly && !options.standalone) return as_service(options, std::move(place));
   if (role == Role::AgentOnly) {
     return UsageError{"lrun agent joins a service and was told of none; give --rdzv-endpoint=HOST:PORT"};
   }

@@ -25,7 +25,8 @@ struct Place {
   // This process serves the rendezvous; where its port may be taken, it joins `join` instead.
   bool serves = false;
   bool joins_if_taken = false;
-  std::vector<rendezvous::Endpoint> listen;  // TCP; empty for jobs of this machine alone
+  // TCP: the first of these that is free is served; empty for jobs of this machine alone.
+  std::vector<rendezvous::Endpoint> listen;
   std::vector<rendezvous::Endpoint> join;
 
   // The job's socket on this machine, served beside `listen`; empty when joining by TCP.
