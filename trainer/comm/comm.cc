@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "trainer/comm/connector.h"
 #include "trainer/comm/group_comm.h"
 
 namespace lrun::comm {
@@ -16,9 +17,10 @@ std::unique_ptr<Comm> Comm::connect(const Options& options, Bootstrap* bootstrap
   if (options.world_size > 1 && bootstrap == nullptr) {
     throw std::invalid_argument("a world of more than one rank needs a bootstrap");
   }
-  if (options.world_size > 1) throw std::runtime_error("worlds of more than one rank follow");
   Doorbell doorbell = Doorbell::create();
-  return std::make_unique<GroupComm>(options, std::vector<Peer>{}, std::move(doorbell));
+  std::vector<Peer> peers;
+  if (options.world_size > 1) peers = Connector(options, *bootstrap, doorbell).connect();
+  return std::make_unique<GroupComm>(options, std::move(peers), std::move(doorbell));
 }
 
 }  // namespace lrun::comm
