@@ -107,12 +107,10 @@ def metrics(tree):
 
 
 def exit_codes(tree):
-    """docs/exit-codes.md repeats launcher/exit_codes.h; a pod's failure policy ends the job on those
-    after which a retry is of no use."""
+    """docs/exit-codes.md repeats launcher/exit_codes.h; k8s/ fails a job on those that say no."""
     codes = dict(re.findall(r'\b(kExit\w+) = (\d+);', document(tree, 'launcher/exit_codes.h')))
-    rows = re.findall(
-        r'^\| (?:(\d+)|(\d+) \+ n) \|.*`(kExit\w+)`.*\|\s*(.*?)\s*\|$', document(tree, EXIT_CODES), re.M
-    )
+    row = r'^\| (?:(\d+)|(\d+) \+ n) \|.*`(kExit\w+)`.*\|\s*(.*?)\s*\|$'
+    rows = re.findall(row, document(tree, EXIT_CODES), re.M)
     listed = {name: plain or base for plain, base, name, _ in rows}
     problems = [
         Problem(EXIT_CODES, 1, f'{name}: {listed.get(name)} here, {codes.get(name)} in the code')

@@ -195,7 +195,7 @@ class Summary(unittest.TestCase):
             done.stdout.splitlines(),
             ['skipped  release: b: no GPU here', '1 passed, 0 failed, 1 skipped'],
         )
-        bad = '<testcase name="c" status="fail"><system-out>Segmentation fault</system-out></testcase>'
+        bad = '<testcase name="c" status="fail"><system-out>Killed</system-out></testcase>'
         done = self.summary_of(good + bad)
         self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (1, '1 passed, 1 failed'))
 
