@@ -157,16 +157,17 @@ def generations_of(numbers):
 
 
 def children_of(pid):
-    """All descendants."""
-    found = []
-    for file in Path(f'/proc/{pid}/task').glob('*/children'):
+    """All descendants, nearest first."""
+    parent = {}
+    for file in Path('/proc').glob('[0-9]*/stat'):
         try:
-            pids = [int(word) for word in file.read_text(encoding='ascii').split()]
-        except OSError:
-            continue
-        for child in pids:
-            found += [child, *children_of(child)]
-    return found
+            parent[int(file.parent.name)] = int(file.read_text().rsplit(')', 1)[1].split()[1])
+        except (OSError, ValueError):
+            continue  # it has just ended
+    found = [pid]
+    for known in found:  # grows while it is walked
+        found += [child for child, of in parent.items() if of == known]
+    return found[1:]
 
 
 def worker_of(job, rank):
