@@ -161,6 +161,23 @@ def links(tree):
     return problems
 
 
+def named_documents(tree):
+    """A page that a comment names exists, and so does the section."""
+    pages = {PurePosixPath(s.path).name: s.text for s in tree if s.suffix == '.md'}
+    problems = []
+    for source in tree:
+        if not source.is_code or source.path.startswith('tests/house/'):
+            continue
+        for line, found in source.find(r'\b[\w-]+\.md\b(?: §\d+(?:\.\d+)*)?', source.text):
+            name, _, section = found.partition(' §')
+            heading = r'^#+ (?:§)?%s\b' % re.escape(section)
+            if name not in pages:
+                problems.append(Problem(source.path, line, f'{name} does not exist'))
+            elif section and not re.search(heading, pages[name], re.M):
+                problems.append(Problem(source.path, line, f'{name} has no section {section}'))
+    return problems
+
+
 def exceptions(tree):
     """An exception that is no longer needed goes."""
     by_path = {source.path: source for source in tree}
@@ -253,6 +270,15 @@ COMPARISONS = [
                 'README.md': '[d](docs/) [f](docs/a.md)\n',
             }
         ],
+    ),
+    Comparison(
+        'named documents',
+        named_documents,
+        [
+            {'agent/a.h': '// see docs/none.md\n'},
+            {'agent/a.h': '// see b.md §3.2\n', 'docs/b.md': '## 3.1 x\n'},
+        ],
+        [{'agent/a.h': '// see docs/b.md, b.md §3.1 and §7\n', 'docs/b.md': '### 3.1 x\n'}],
     ),
     Comparison('exceptions', exceptions, [], [{}]),
 ]
