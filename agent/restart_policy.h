@@ -20,8 +20,9 @@ class RestartPolicy {
     int max_restarts = 0;
     int crash_loop_limit = 5;
   };
-  // A generation that ran this long has made progress, whether its workers report steps or not.
-  static constexpr Duration kRunIsProgress = std::chrono::minutes(2);
+  // A generation that ran this long has made progress, whether its workers report steps or not. As
+  // long as the longest pause that the service makes before a restart.
+  static constexpr Duration kRunIsProgress = std::chrono::seconds(30);
 
   explicit RestartPolicy(Limits limits) : limits_(limits) {}
 

@@ -119,11 +119,17 @@ void Supervisor::Impl::on(const JoinFailed& event) {
 
 void Supervisor::Impl::on(const DirectiveReceived& event) {
   contact.heard(now);
-  if (std::holds_alternative<Rejoin>(event.directive) && event.about) {
-    const std::optional<Assignment> current = running();
-    if (*event.about != (current ? current->generation : Generation{})) return;
-  }
+  const auto* rejoin = std::get_if<Rejoin>(&event.directive);
+  if (rejoin != nullptr && is_old_news(*rejoin, event.about)) return;
   std::visit([this](const auto& order) { follow(order); }, event.directive);
+}
+
+// The order crossed the assignment that it led to.
+bool Supervisor::Impl::is_old_news(const Rejoin& order, std::optional<Generation> about) const {
+  const std::optional<Assignment> current = running();
+  const Generation named = current ? current->generation : Generation{};
+  if (about && *about != named) return true;
+  return current && !is_none(order.ended) && order.ended < named;
 }
 
 void Supervisor::Impl::on(const HeartbeatAnswered& event) {
@@ -143,7 +149,7 @@ void Supervisor::Impl::follow(const Rejoin& order) {
   switch (state) {
     case AgentState::Joining: return send_join();
     case AgentState::Reforming:
-      return verdict_at ? judge_as_consequence() : send_join();
+      return verdict_at ? judge_as_told(order) : send_join();
     case AgentState::Starting:
     case AgentState::Running:
       actions.emplace_back(ReformStarted{StopCause::MembershipChanged});
@@ -151,7 +157,7 @@ void Supervisor::Impl::follow(const Rejoin& order) {
       reform(reason);
       return send_join();
     case AgentState::Stopping:
-      if (verdict_at) judge_as_consequence();
+      if (verdict_at) judge_as_told(order);
       return;
     case AgentState::Finished: return begin_join(reason);
     case AgentState::Backoff:
@@ -186,6 +192,7 @@ void Supervisor::Impl::accept(const Assignment& news) {
   assigned_at = now;
   restarts_spent = std::max(restarts_spent, news.restarts_spent);
   failure.reset();
+  announced.reset();
   causes.clear();
   verdict_at.reset();
   rejoin_at.reset();
@@ -281,9 +288,8 @@ void Supervisor::Impl::send_heartbeat() {
                                                       .running = running(),
                                                       .state = state,
                                                       .restarts_spent = restarts_spent,
-                                                      .progress = group.progress()}});
-  // A lost Leave heals by repetition.
-  if (state == AgentState::Finished) leave(LeaveKind::Succeeded);
+                                                      .progress = group.progress(),
+                                                      .failure = announced}});
 }
 
 // After a restart the service's blackboard is empty.
@@ -346,7 +352,7 @@ void Supervisor::Impl::pass_deadlines() {
     assert(turn < kDeadlinesAtOnceMax);
     kill_overdue();
     end_stalled();
-    if (verdict_at && *verdict_at <= now) judge();
+    if (verdict_at && *verdict_at <= now) window_ended();
     if (rejoin_at && *rejoin_at <= now) {
       if (state == AgentState::Backoff) set_state(AgentState::Joining, "the backoff is over");
       send_join();

@@ -20,10 +20,13 @@
 
 namespace lrun::agent {
 
-// A plain worker that ends on one of several nodes may be a victim: its peer's node died or left, and
-// the service tells so within its grace for gone nodes (200 ms) and a round trip. Until then the
-// failure is not judged. Meanwhile the rest of the group is being stopped, so it seldom costs time.
-inline constexpr Duration kVictimWindow = std::chrono::milliseconds(400);
+// A plain worker that ends on one of several nodes may be a victim of a node that died: the service
+// notices closed connections within milliseconds, and is not told of the failure before it can have.
+// Meanwhile the rest of the group is being stopped, so this seldom costs time.
+inline constexpr Duration kVictimWindow = std::chrono::milliseconds(100);
+// When such a failure would end the job, the service is given this long to say that a node was lost
+// with it: its grace for gone nodes (200 ms) and a round trip.
+inline constexpr Duration kDecisionWindow = std::chrono::milliseconds(500);
 // A process that a SIGKILL did not end is sent another one after this.
 inline constexpr Duration kKillAgain = std::chrono::seconds(5);
 // Values remembered for a service that restarts; a generation's bootstrap needs a few per worker.
@@ -40,6 +43,7 @@ struct Supervisor::Impl {
   void on(const HeartbeatAnswered& event);
   void on(const ServiceUnreachable& event);
   void on(const TimePassed&) {}
+  bool is_old_news(const Rejoin& order, std::optional<Generation> about) const;
   void follow(const Continue&) {}
   void follow(const Rejoin& order);
   void follow(const DrainNode&);
@@ -94,7 +98,9 @@ struct Supervisor::Impl {
   void failed(const FirstCause& cause, StopCause stop, Certainty certainty);
   Certainty certainty_of_exit(bool was_live) const;
   void judge();
-  void judge_as_consequence();
+  void judge_as_told(const Rejoin& order);
+  void window_ended();
+  void announce();
   void conclude(Verdict verdict, const FirstCause& cause, bool is_charged);
   void reform(std::string reason);
   void stop(StopCause cause, std::string reason);
@@ -126,6 +132,7 @@ struct Supervisor::Impl {
   Instant assigned_at;
   int restarts_spent = 0;
   std::optional<FirstCause> failure;  // goes out with the next Join
+  std::optional<FirstCause> announced;  // with heartbeats, while the failed group is being stopped
   bool is_fenced = false;             // noted for a live group; the next answer lifts it
   std::optional<Instant> rejoin_at;   // end of a backoff
   std::map<std::string, std::pair<LocalRank, std::string>> published;

@@ -39,7 +39,21 @@ Supervisor::Impl::Certainty Supervisor::Impl::certainty_of_exit(bool was_live) c
   return sure ? Certainty::Certain : Certainty::Uncertain;
 }
 
-// The failure is this node's: what follows is decided here.
+// Time has shown nothing against it: the failure is this node's.
+void Supervisor::Impl::window_ended() {
+  const bool would_end_the_job =
+      causes.has_culprit() && restarts_spent >= config.max_restarts && !announced;
+  if (!would_end_the_job || state != AgentState::Stopping) return judge();
+  announce();
+  verdict_at = now + kDecisionWindow;
+}
+
+// The group is over for all nodes at once: they need not wait until this one has stopped its own.
+void Supervisor::Impl::announce() {
+  announced = causes.first();
+  send_heartbeat();
+}
+
 void Supervisor::Impl::judge() {
   verdict_at.reset();
   const FirstCause cause = *causes.first();
@@ -52,17 +66,19 @@ void Supervisor::Impl::judge() {
   conclude(verdict, cause, is_charged);
 }
 
-// The service ended the generation meanwhile: ours was a consequence, and free.
-void Supervisor::Impl::judge_as_consequence() {
+// The service ended the generation before this node had judged: it knows whether to charge, and for
+// what. Only the crash loop is still this node's to see.
+void Supervisor::Impl::judge_as_told(const Rejoin& order) {
   verdict_at.reset();
   const FirstCause cause = *causes.first();
+  const bool is_charged = announced && order.reason == RejoinReason::WorkerFailed;
   const Verdict verdict = policy.judge({.cause = cause,
                                         .restarts_spent = restarts_spent,
                                         .is_charged = false,
                                         .step = group.newest_step(),
                                         .ran_for = now - assigned_at});
-  if (stop_cause) stop_cause = StopCause::MembershipChanged;
-  conclude(verdict, cause, false);
+  if (stop_cause && !is_charged) stop_cause = StopCause::MembershipChanged;
+  conclude(verdict, cause, is_charged);
 }
 
 void Supervisor::Impl::conclude(Verdict verdict, const FirstCause& cause, bool is_charged) {
@@ -78,6 +94,7 @@ void Supervisor::Impl::conclude(Verdict verdict, const FirstCause& cause, bool i
   if (is_charged) {
     failure = cause;
     actions.emplace_back(RestartStarted{cause.kind});
+    if (state == AgentState::Stopping && group.any_running() && !announced) announce();
   } else {
     actions.emplace_back(ReformStarted{stop_cause.value_or(StopCause::MembershipChanged)});
   }

@@ -97,6 +97,8 @@ class World {
   bool partition(const std::string& node, Direction direction = Direction::Both);
   bool heal(const std::string& node);
   void set_weather(const NetworkWeather& weather);
+  // From now on no worker crashes, fails to spawn or is slow by its own habits.
+  void calm_workers();
   // As people do it with `lrun drain` and `lrun stop`.
   void drain(const std::string& node);
   void stop_job(const std::string& reason);
@@ -122,6 +124,8 @@ class World {
   void keep_log(bool kept);
   std::uint64_t log_hash() const;
   const std::vector<std::string>& violations() const;
+  // For expectations of a whole run: the world counts it like one of its own.
+  void violate(const std::string& sentence);
 
   bool is_service_up() const;
   std::optional<rendezvous::Status> status() const;  // none while the service is down

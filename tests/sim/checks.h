@@ -1,0 +1,61 @@
+// What only the world can see, and must hold after every step.
+//
+//   * a generation has one meaning: the assignments that agents received for it agree
+//   * the budget: never more restarts than allowed, and never fewer in a later generation
+//   * the fence: soon after a newer generation exists, no agent starts or runs plain workers of an
+//     older one in the belief that they are current
+//   * commits: the blackboard accepts nothing for an older generation once it has for a newer one
+//   * no orphan: an agent that is over has no workers, one that begins a group has none of the last
+//   * one worker a slot, values of its own generation only (in Workers)
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/events.h"
+#include "tests/sim/chronicle.h"
+#include "tests/sim/process.h"
+#include "tests/sim/workers.h"
+
+namespace lrun::sim {
+
+class Checks {
+ public:
+  struct Limits {
+    int max_restarts = 0;
+    // From the publication of a generation (or an agent's waking) to the end of older ones.
+    Duration fence{};
+  };
+  Checks(Limits limits, Chronicle& chronicle) : limits_(limits), chronicle_(chronicle) {}
+
+  void set_fence(Duration fence) { limits_.fence = fence; }
+  void published(Instant now, Generation generation);
+  // After a step of an agent.
+  void check(Instant now, const Process& process, const std::vector<agent::Action>& actions,
+             const Workers& workers);
+  // After a step of the service.
+  void check(Instant now, const rendezvous::Event& event,
+             const std::vector<rendezvous::Action>& actions);
+  // Now and then, over all: what time alone can break.
+  void check_fence(Instant now, const Process& process);
+
+ private:
+  void check_meaning(Instant now, const std::string& node, const Assignment& assignment);
+  void require(Instant now, bool holds, const std::string& sentence);
+
+  struct Meaning {
+    Assignment first;
+    std::map<std::string, Assignment> by_node;
+  };
+  Limits limits_;
+  Chronicle& chronicle_;
+  Generation newest_;
+  Instant newest_at_;
+  Generation newest_commit_;
+  std::map<Ticket, Generation> commits_;
+  std::map<Generation, Meaning> meanings_;
+};
+
+}  // namespace lrun::sim
