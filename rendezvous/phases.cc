@@ -154,7 +154,8 @@ void StateMachine::Impl::settle_failure(Instant now) {
     return;
   }
   for (const auto& [node, member] : members.all()) {
-    if (places.count(node) > 0 && members.is_in_doubt(member, now)) return;
+    const bool has_run = places.count(node) > 0 && member.role != Role::Finished;
+    if (has_run && members.is_in_doubt(member, now)) return;
   }
   const FirstCause cause = *std::exchange(pending_failure, std::nullopt);
   last_cause = cause;
@@ -184,7 +185,8 @@ void StateMachine::Impl::depart(Instant now, NodeId node, Evidence evidence) {
     end_generation(now, is_drain ? GenerationReason::Drained : GenerationReason::NodeLost,
                    is_drain ? RejoinReason::NodeDrained : RejoinReason::NodeLost,
                    "node " + node.value + " is " + to_string(evidence));
-  } else if (has_group_ended() && places.count(node) > 0 && !is_drain) {
+  } else if (has_group_ended() && places.count(node) > 0 && !is_drain &&
+             member.role != Role::Finished) {
     lost_participant = true;
   }
 }

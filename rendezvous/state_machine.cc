@@ -92,7 +92,8 @@ void StateMachine::Impl::refuse_late_joins(Instant now) {
 }
 
 // What follows from the state as it is now. Each phase may lead to the next one at once, and none
-// back to one that was settled before, so the loop ends.
+// back to one that was settled before, so the loop ends. With the phase it may change whose lease
+// counts, so members are judged again.
 void StateMachine::Impl::settle(Instant now) {
   Phase settled = phase;
   do {
@@ -111,6 +112,7 @@ void StateMachine::Impl::settle(Instant now) {
       case Phase::Closed:
         break;
     }
+    if (phase != settled) judge_members(now);
   } while (phase != settled);
   answer_watches();
 }

@@ -82,10 +82,13 @@ class StateFixture : public testing::Test {
     step(TimePassed{});
   }
 
-  // As `advance`, while these agents send a heartbeat each second.
+  // As `advance`, while these agents send a heartbeat each second and ask again when told to.
   void live(Duration duration, const std::vector<std::string>& agents) {
     for (Duration lived{}; lived < duration; lived += seconds(1)) {
-      for (const std::string& node : agents) heartbeat(node);
+      for (const std::string& node : agents) {
+        heartbeat(node);
+        if (is_to_ask_again(node)) join(node);
+      }
       advance(seconds(1));
     }
   }
@@ -202,10 +205,9 @@ class StateFixture : public testing::Test {
   // A group of these nodes, each with a held Watch.
   void form(const std::vector<std::string>& nodes) {
     for (const std::string& node : nodes) join(node);
+    while (phase() == Phase::LastCall) live(seconds(1), nodes);
     for (const std::string& node : nodes) {
-      if (!agent(node).assignment) advance(config_.last_call);
-    }
-    for (const std::string& node : nodes) {
+      if (!agent(node).assignment) join(node);  // its held call was asked to ask again
       ASSERT_TRUE(agent(node).assignment) << node << " has no assignment";
       hold_watch(node);
     }
@@ -290,9 +292,17 @@ class StateFixture : public testing::Test {
     }
   }
 
+  bool is_to_ask_again(const std::string& node) const {
+    const auto last = last_join_.find(node);
+    if (last == last_join_.end()) return false;
+    const auto answer = join_reply(last->second);
+    return answer && std::holds_alternative<AskAgain>(*answer);
+  }
+
   // The agent receives what its Join was answered, now or later.
   void take_assignment(const std::string& node, Ticket ticket) {
     waiting_[ticket] = node;
+    last_join_[node] = std::max(last_join_[node], ticket);
     const auto answer = join_reply(ticket);
     if (!answer) return;
     if (const auto* assignment = std::get_if<Assignment>(&*answer)) {
@@ -307,6 +317,7 @@ class StateFixture : public testing::Test {
   std::map<Ticket, WatchReply> watches_;
   std::map<Ticket, LookupReply> lookups_;
   std::map<Ticket, std::string> waiting_;
+  std::map<std::string, Ticket> last_join_;
 };
 
 }  // namespace lrun::rendezvous
