@@ -48,7 +48,6 @@ class Service {
 
   Status status() const;
   const std::string& run_id() const;
-  boost::asio::io_context& loop() const;
 
  private:
   struct Impl;
