@@ -98,6 +98,7 @@ void write(const HeartbeatRequest& request, v1::HeartbeatRequest& wire) {
   wire.set_state(wire_enumerator<v1::AgentState>(request.state));
   wire.set_restarts_spent(request.restarts_spent);
   write(request.progress, *wire.mutable_progress());
+  if (request.failure) write(*request.failure, *wire.mutable_failure());
 }
 
 Converted<HeartbeatRequest> read(const v1::HeartbeatRequest& wire) {
@@ -109,6 +110,7 @@ Converted<HeartbeatRequest> read(const v1::HeartbeatRequest& wire) {
   request.state = limits.enumerator("state", wire.state(), AgentState::Done);
   request.restarts_spent = limits.number("restarts_spent", wire.restarts_spent(), 0, kRestartsMax);
   request.progress = read(limits, wire.progress());
+  if (wire.has_failure()) request.failure = read(limits, wire.failure());
   return judged(limits, request);
 }
 

@@ -182,9 +182,13 @@ Directive read(Limits& limits, const v1::Directive& wire) {
   switch (wire.order_case()) {
     case v1::Directive::kContinue:
       return Continue{};
-    case v1::Directive::kRejoin:
-      return Rejoin{
-          limits.enumerator("rejoin.reason", wire.rejoin().reason(), RejoinReason::Unknown)};
+    case v1::Directive::kRejoin: {
+      Rejoin rejoin;
+      rejoin.reason =
+          limits.enumerator("rejoin.reason", wire.rejoin().reason(), RejoinReason::Unknown);
+      rejoin.ended = read(wire.rejoin().ended());
+      return rejoin;
+    }
     case v1::Directive::kDrainNode:
       return DrainNode{};
     case v1::Directive::kStopJob: {
@@ -265,8 +269,9 @@ void write(const Directive& directive, v1::Directive& wire) {
   std::visit(Overloaded{
                  [&](const Continue&) { wire.mutable_continue_(); },
                  [&](const Rejoin& rejoin) {
-                   wire.mutable_rejoin()->set_reason(
-                       wire_enumerator<v1::RejoinReason>(rejoin.reason));
+                   v1::Directive::Rejoin& order = *wire.mutable_rejoin();
+                   order.set_reason(wire_enumerator<v1::RejoinReason>(rejoin.reason));
+                   write(rejoin.ended, *order.mutable_ended());
                  },
                  [&](const DrainNode&) { wire.mutable_drain_node(); },
                  [&](const StopJob& stop) {

@@ -50,6 +50,7 @@ void write(const NodeStatus& node, v1::NodeStatus& wire) {
   rendezvous::write(node.progress, *wire.mutable_progress());
   // A lease that has just ended is shown as none left.
   rendezvous::write(std::max(node.lease_left, Duration{}), *wire.mutable_lease_left());
+  wire.set_is_ready(node.is_ready);
 }
 
 NodeStatus read(Limits& limits, const v1::NodeStatus& wire) {
@@ -61,6 +62,7 @@ NodeStatus read(Limits& limits, const v1::NodeStatus& wire) {
   node.state = limits.enumerator("nodes.state", wire.state(), AgentState::Done);
   node.progress = rendezvous::read(limits, wire.progress());
   node.lease_left = rendezvous::read(limits, "nodes.lease_left", wire.lease_left());
+  node.is_ready = wire.is_ready();
   return node;
 }
 
