@@ -55,7 +55,34 @@ void close_all_but(std::vector<int> kept) {
   ::close_range(first, std::numeric_limits<int>::max(), 0);
 }
 
+// What workers start with: handlers and masks of this process never reach them.
+class StartingSignals {
+ public:
+  StartingSignals() {
+    for (int number = 1; number < NSIG; ++number) {
+      struct sigaction now {};
+      if (::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) {
+        ignored_.push_back(number);
+      }
+    }
+  }
+  void restore() const {
+    for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+    for (const int number : ignored_) ::signal(number, SIG_IGN);
+  }
+
+ private:
+  std::vector<int> ignored_;
+};
+
+// Those of the first call: a later keeper's workers start like those of the first.
+const StartingSignals& starting_signals() {
+  static const StartingSignals first;
+  return first;
+}
+
 void begin_process(const char* name, std::initializer_list<int> kept) {
+  starting_signals().restore();
   ::setsid();
   ::prctl(PR_SET_NAME, name);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -100,6 +127,17 @@ void guard(pid_t keeper, const Fd& agent_life, const Fd& signals) {
   ::_exit(0);
 }
 
+// So that no signal meets the new process before it leads its own session.
+pid_t fork_with_signals_blocked() {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = ::fork();
+  if (pid != 0) ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return pid;
+}
+
 // The first report: its process works. Throws when there is none in time.
 pid_t wait_until_ready(const Fd& connection) {
   pollfd watched{connection.get(), POLLIN, 0};
@@ -114,6 +152,7 @@ pid_t wait_until_ready(const Fd& connection) {
 }  // namespace
 
 Keeper Keeper::start() {
+  starting_signals();
   open_standard_streams();
   int packets[2];
   int life[2];
@@ -124,7 +163,7 @@ Keeper Keeper::start() {
   Fd agent_life(life[0]);
   Fd life_end(life[1]);
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) throw_errno("PR_SET_CHILD_SUBREAPER");
-  const pid_t guard_pid = ::fork();
+  const pid_t guard_pid = fork_with_signals_blocked();
   if (guard_pid < 0) throw_errno("fork");
   if (guard_pid == 0) {
     connection.reset();

@@ -19,7 +19,8 @@ namespace lrun::agent {
 class Keeper {
  public:
   // Forks guard and keeper. Call it before any thread, and before signal dispositions are changed:
-  // workers start with those of this moment. Throws std::system_error.
+  // workers of this and of later keepers start with those of the first call. Later calls, after a
+  // keeper was killed, are safe beside gRPC's threads. Throws std::system_error.
   static Keeper start();
 
   Keeper(Keeper&& other) noexcept;

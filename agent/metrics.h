@@ -20,6 +20,8 @@ class Registry;
 namespace lrun::agent {
 
 enum class HeartbeatResult { Answered, Late, Failed };
+// Why a new group was formed without a charge.
+enum class ReformCause { NodeJoined, NodeLost, Drained, WorkerFailed, LeaseLost };
 
 class Metrics {
  public:
@@ -30,7 +32,7 @@ class Metrics {
   // Phases add up to wall time × slots.
   void update(Instant now, AgentState state, const std::vector<WorkerView>& workers);
   void count_restart(FailureKind kind);
-  void count_reform(StopCause cause);
+  void count_reform(ReformCause cause);
   void count_exit(const ExitStatus& status, bool was_stopped);
   void count_heartbeat(HeartbeatResult result);
   void count_dropped(Stream stream, std::size_t bytes);

@@ -161,7 +161,7 @@ struct HeartbeatRequest {
   WorkerProgress progress;
   // Set while the agent stops its workers because one of them failed: the group is over for all at
   // once, and nobody waits for this agent's Join to hear of it.
-  std::optional<FirstCause> failure;
+  std::optional<FirstCause> failure{};
 };
 
 enum class LeaveKind { Succeeded, Failed, Drained };
