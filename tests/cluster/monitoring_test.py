@@ -31,7 +31,7 @@ class Monitoring(testbed.Cluster):
     needs = ('prometheus', 'promtool', 'curl', 'jq')
 
     def start_job(self):
-        """Two agents with a metrics port each; returns the ports."""
+        """Two agents and their rendezvous, with a metrics port each; returns the ports."""
         environment = {**os.environ, 'LOGLEVEL': 'info', 'XDG_RUNTIME_DIR': str(self.state)}
         job = subprocess.Popen(
             [
@@ -61,10 +61,10 @@ class Monitoring(testbed.Cluster):
         )
         self.addCleanup(testbed.end, job)
         printed, ports = '', []
-        while len(ports) < 2:
+        while len(ports) < 3:  # two agents and the rendezvous
             ready, _, _ = select.select([job.stderr], [], [], LIMIT_SECONDS)
             line = job.stderr.readline() if ready else ''
-            self.assertTrue(line, f'two metrics ports are not printed:\n{printed}')
+            self.assertTrue(line, f'three metrics ports are not printed:\n{printed}')
             printed += line
             ports = re.findall(r'http://127\.0\.0\.1:(\d+)/metrics', printed)
         return ports
@@ -89,7 +89,7 @@ class Monitoring(testbed.Cluster):
             *(f'127.0.0.1:{port}' for port in ports),
             PROMETHEUS_PORT=self.port,
         )
-        wait_for('both agents are scraped', lambda: self.value('sum(up)') == 2)
+        wait_for('all are scraped', lambda: self.value('sum(up)') == 3)
         wait_for(
             'the restart is counted',
             lambda: self.value('sum(lrun_agent_restarts_total{cause="exit"})') == 1,

@@ -21,7 +21,7 @@ VARIABLE = re.compile(
 NO_VARIABLES = re.compile(
     r'OK|CANCELLED|UNKNOWN|INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|ALREADY_EXISTS|DATA_LOSS'
     r'|PERMISSION_DENIED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|OUT_OF_RANGE|ABORTED|UNAVAILABLE'
-    r'|INTERNAL|UNIMPLEMENTED|UNAUTHENTICATED'
+    r'|INTERNAL|UNIMPLEMENTED|UNAUTHENTICATED|PR_[A-Z_]+'
 )
 METRIC = re.compile(r'(?:lrun|process)_[a-z0-9_]+')
 # Written by histograms beside their own name.
@@ -109,7 +109,7 @@ def metrics(tree):
 def exit_codes(tree):
     """docs/exit-codes.md repeats launcher/exit_codes.h; k8s/ fails a job on those that say no."""
     codes = dict(re.findall(r'\b(kExit\w+) = (\d+);', document(tree, 'launcher/exit_codes.h')))
-    row = r'^\| (?:(\d+)|(\d+) \+ n) \|.*`(kExit\w+)`.*\|\s*(.*?)\s*\|$'
+    row = r'^\| (?:(\d+)|(\d+) \+ n) \|.*`(kExit\w+)`.*\| *(.*?) *\|$'
     rows = re.findall(row, document(tree, EXIT_CODES), re.M)
     listed = {name: plain or base for plain, base, name, _ in rows}
     problems = [
@@ -126,21 +126,18 @@ def exit_codes(tree):
 
 
 def cmake_lists(tree):
-    """Every .cc stands in the CMakeLists.txt of its folder, or of one above."""
-    lists = {
-        str(PurePosixPath(source.path).parent): source.text
-        for source in tree
-        if source.path.endswith('CMakeLists.txt')
-    }
+    """Every source stands in a CMake file of its folder or of one above, or with its whole path."""
+    lists = [(PurePosixPath(source.path).parent, source.text) for source in tree if source.is_cmake]
     problems = []
     for source in tree:
         if source.suffix not in ('.cc', '.proto'):
             continue
         path = PurePosixPath(source.path)
-        names = [(str(parent), str(path.relative_to(parent))) for parent in path.parents]
         if not any(
-            re.search(r'(?<![\w/])%s(?!\w)' % re.escape(name), lists.get(parent, ''))
-            for parent, name in names
+            re.search(r'/%s(?!\w)' % re.escape(source.path), text)
+            or folder in path.parents
+            and re.search(r'(?<![\w/])%s(?!\w)' % re.escape(str(path.relative_to(folder))), text)
+            for folder, text in lists
         ):
             problems.append(Problem(source.path, 1, 'is in no CMakeLists.txt'))
     return problems
@@ -161,6 +158,23 @@ def links(tree):
                 parts = parts[:-1] if part == '..' else parts + [part]
             if '/'.join(parts) not in paths | folders:
                 problems.append(Problem(source.path, line, f'{target} does not exist'))
+    return problems
+
+
+def named_documents(tree):
+    """A page that a comment names exists, and so does the section."""
+    pages = {PurePosixPath(s.path).name: s.text for s in tree if s.suffix == '.md'}
+    problems = []
+    for source in tree:
+        if not source.is_code or source.path.startswith('tests/house/'):
+            continue
+        for line, found in source.find(r'\b[\w-]+\.md\b(?: §\d+(?:\.\d+)*)?', source.text):
+            name, _, section = found.partition(' §')
+            heading = r'^#+ (?:§)?%s\b' % re.escape(section)
+            if name not in pages:
+                problems.append(Problem(source.path, line, f'{name} does not exist'))
+            elif section and not re.search(heading, pages[name], re.M):
+                problems.append(Problem(source.path, line, f'{name} has no section {section}'))
     return problems
 
 
@@ -256,6 +270,15 @@ COMPARISONS = [
                 'README.md': '[d](docs/) [f](docs/a.md)\n',
             }
         ],
+    ),
+    Comparison(
+        'named documents',
+        named_documents,
+        [
+            {'agent/a.h': '// see docs/none.md\n'},
+            {'agent/a.h': '// see b.md §3.2\n', 'docs/b.md': '## 3.1 x\n'},
+        ],
+        [{'agent/a.h': '// see docs/b.md, b.md §3.1 and §7\n', 'docs/b.md': '### 3.1 x\n'}],
     ),
     Comparison('exceptions', exceptions, [], [{}]),
 ]

@@ -50,6 +50,7 @@ KINDS = [
     ('own', r'"[a-z]\w*/.*"'),
 ]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+([<"][^>"\n]+[>"])', re.M)
+PURE_LAYERS = ('proto', 'rendezvous', 'agent')
 LAYERS = ('base', 'proto', 'rendezvous', 'agent', 'launcher', 'trainer')
 
 
@@ -61,15 +62,29 @@ def stem(path):
     return path.rsplit('.', 1)[0]
 
 
-def read_pure_targets(root):
-    """Adds the sources that CMake lists for the pure targets."""
+def read_pure_targets(tree):
+    """Learns which files are pure: what CMake lists for the pure targets, and headers without a
+    source that include nothing but pure files."""
+    text = {source.path: source.text for source in tree}
     for file, target in PURE_TARGETS.items():
-        path = Path(root, file)
-        text = path.read_text(encoding='utf-8') if path.exists() else ''
-        found = re.search(r'lrun_library\(\s*%s\s(.*?)\)' % target, text, re.S)
-        if found:
-            sources = re.findall(r'[\w/]+\.cc', found.group(1))
-            PURE_HEADERS.update(f'{Path(file).parent}/{stem(source)}' for source in sources)
+        found = re.search(r'lrun_library\(\s*%s\s(.*?)\)' % target, text.get(file, ''), re.S)
+        sources = re.findall(r'[\w/]+\.cc', found.group(1)) if found else []
+        PURE_HEADERS.update(f'{Path(file).parent}/{stem(source)}' for source in sources)
+    headers = [
+        source
+        for source in tree
+        if source.is_header
+        and source.top in PURE_LAYERS
+        and not {stem(source.path) + '.cc'} & (set(text) | GRPC_FILES)
+    ]
+    for _ in headers:  # one may include another: at most so many rounds
+        PURE_HEADERS.update(stem(source.path) for source in headers if includes_only_pure(source))
+
+
+def includes_only_pure(source):
+    return all(
+        kind_of(name) == 'standard' or is_pure(name.strip('"')) for _, name in includes(source)
+    )
 
 
 def is_pure(path):

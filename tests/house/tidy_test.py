@@ -79,7 +79,7 @@ def add_tests(rule):
     setattr(RulesOfTheRules, f'test_{name}', on_samples)
 
 
-layer_rules.read_pure_targets(ROOT)
+layer_rules.read_pure_targets(TREE)
 for each in RULES:
     add_tests(each)
 

@@ -15,6 +15,8 @@ constexpr std::size_t kQueuedMax = 256;
 // While payload moves, control connections and aborts are looked at this often.
 constexpr auto kLookInterval = 1ms;
 constexpr auto kPulseInterval = 1s;
+// Between the end of a peer's payload connection and of its control connection.
+constexpr auto kLastWords = 200ms;
 
 std::string to_text(GlobalRank rank) { return "rank " + std::to_string(rank.value); }
 
@@ -43,9 +45,9 @@ void Engine::submit(std::unique_ptr<Operation> operation) {
   {
     std::unique_lock lock(mutex_);
     // Bounded: the operation at the head of the queue has a deadline.
-    has_room_.wait(lock, [this] { return failure_ || queue_.size() < kQueuedMax; });
-    if (failure_) {
-      operation->completion->fail(to_exception(*failure_));
+    has_room_.wait(lock, [this] { return death() || queue_.size() < kQueuedMax; });
+    if (const auto failure = death()) {
+      operation->completion->fail(to_exception(*failure));
       return;
     }
     queue_.push_back(std::move(operation));
@@ -56,10 +58,17 @@ void Engine::submit(std::unique_ptr<Operation> operation) {
 void Engine::abort(const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);
-    if (!abort_reason_) abort_reason_ = reason;
+    if (abort_) return;
+    abort_ = Failure{Failure::Kind::Aborted, rank_, to_text(rank_) + " aborted: " + reason};
+    is_abort_requested_ = true;
   }
+  has_room_.notify_all();
   doorbell_.ring();
 }
+
+// With mutex_ held. What every operation from now on ends with: an abort counts from the moment it
+// is called, before the communication thread has heard of it.
+std::optional<Failure> Engine::death() const { return failure_ ? failure_ : abort_; }
 
 Counters Engine::counters() const {
   return {.sent_bytes = sent_bytes_, .received_bytes = received_bytes_, .operations = operations_};
@@ -72,12 +81,15 @@ void Engine::on_pulse(std::function<void(GlobalRank)> pulse) {
 
 void Engine::run() {
   while (!is_stopping_) {
+    if (is_abort_requested_.exchange(false)) perform_abort();
     const bool moved = step();
     if (moved && Clock::now() < next_look_) continue;
     if (!moved) sleep();
     look_around();
   }
-  die({Failure::Kind::Aborted, rank_, "aborted: the Comm was closed"});
+  // An abort just before the end is still for the peers to hear.
+  if (is_abort_requested_.exchange(false)) perform_abort();
+  die({Failure::Kind::Aborted, rank_, to_text(rank_) + " aborted: the Comm was closed"});
   for (Peer& peer : peers_) peer.control.send_goodbye();
 }
 
@@ -104,13 +116,14 @@ void Engine::start_next() {
   std::unique_ptr<Operation> next;
   {
     const std::lock_guard lock(mutex_);
-    if (queue_.empty()) return;
+    if (queue_.empty() || death()) return;
     next = std::move(queue_.front());
     queue_.pop_front();
   }
   has_room_.notify_one();
   current_ = std::make_unique<Execution>(std::move(next), peers_, rank_);
   current_until_ = Clock::now() + deadline_;
+  doubted_until_.reset();
 }
 
 void Engine::finish() {
@@ -134,7 +147,7 @@ bool Engine::has_work() {
   if (is_stopping_) return true;
   {
     const std::lock_guard lock(mutex_);
-    if (abort_reason_ && !failure_) return true;
+    if (is_abort_requested_) return true;
     if (!current_ && !queue_.empty()) return true;
   }
   return current_ && step();
@@ -149,31 +162,35 @@ void Engine::wait_for_events() {
   }
   auto until = next_pulse_;
   if (current_) until = std::min(until, current_until_);
+  if (current_ && doubted_until_) until = std::min(until, *doubted_until_);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
   ::poll(descriptors.data(), descriptors.size(), static_cast<int>(std::max(left, 0ms).count()));
 }
 
-// Everything but payload: what peers say, aborts, deadlines, the pulse.
-void Engine::look_around() {
-  for (Peer& peer : peers_) {
-    for (const Failure& failure : peer.control.receive()) {
-      Failure adopted = failure;
-      if (failure.kind == Failure::Kind::Aborted) {
-        adopted.sentence = to_text(peer.rank) + " " + failure.sentence;
-      }
-      die(adopted);
-    }
-  }
-  std::optional<std::string> reason;
+void Engine::perform_abort() {
+  std::optional<Failure> failure;
   {
     const std::lock_guard lock(mutex_);
-    reason = abort_reason_;
+    failure = abort_;
   }
-  if (reason) fail({Failure::Kind::Aborted, rank_, "aborted: " + *reason});
+  fail(*failure);
+}
+
+// Everything but payload: what peers say, deadlines, the pulse.
+void Engine::look_around() {
+  hear_peers();
   const auto now = Clock::now();
   check_deadline(now);
   pulse(now);
   next_look_ = now + kLookInterval;
+}
+
+// Whoever dies says why before it leaves, also of what it heard from others: so the first cause
+// arrives before its consequences, from whomever.
+void Engine::hear_peers() {
+  for (Peer& peer : peers_) {
+    for (const Failure& failure : peer.control.receive()) fail(failure);
+  }
 }
 
 void Engine::check_deadline(Clock::time_point now) {
@@ -186,7 +203,17 @@ void Engine::check_deadline(Clock::time_point now) {
 
 void Engine::check_peers() {
   const Peer* lost = current_->find_lost();
-  if (lost == nullptr) return;
+  if (lost == nullptr) {
+    doubted_until_.reset();
+    return;
+  }
+  hear_peers();
+  if (!current_) return;
+  if (!lost->control.is_gone()) {
+    // Only its payload connection has ended: what it has to say may still be on the way.
+    if (!doubted_until_) doubted_until_ = Clock::now() + kLastWords;
+    if (Clock::now() < *doubted_until_) return;
+  }
   fail({Failure::Kind::PeerLost, lost->rank,
         current_->name() + " lost " + to_text(lost->rank) +
             (lost->control.said_goodbye() ? ": it has left" : ": its connection closed")});

@@ -51,12 +51,15 @@ class Engine {
   bool step();
   void start_next();
   void finish();
+  void perform_abort();
   void look_around();
+  void hear_peers();
   void sleep();
   bool has_work();
   void wait_for_events();
   void check_deadline(Clock::time_point now);
   void check_peers();
+  std::optional<Failure> death() const;
   void pulse(Clock::time_point now);
   // Dies and tells the peers; or only dies, false when dead already.
   void fail(const Failure& failure);
@@ -69,11 +72,13 @@ class Engine {
   std::vector<Peer> peers_;
   std::unique_ptr<Execution> current_;
   Clock::time_point current_until_;
+  std::optional<Clock::time_point> doubted_until_;  // a peer of the current operation seems lost
   Clock::time_point next_look_;
   Clock::time_point next_pulse_;
 
   Doorbell doorbell_;
   std::atomic<bool> is_stopping_ = false;
+  std::atomic<bool> is_abort_requested_ = false;
   std::atomic<std::uint64_t> sent_bytes_ = 0;
   std::atomic<std::uint64_t> received_bytes_ = 0;
   std::atomic<std::uint64_t> operations_ = 0;
@@ -81,7 +86,7 @@ class Engine {
   mutable std::mutex mutex_;  // what the threads share: the next four
   std::condition_variable has_room_;
   std::deque<std::unique_ptr<Operation>> queue_;
-  std::optional<std::string> abort_reason_;
+  std::optional<Failure> abort_;
   std::optional<Failure> failure_;
 
   std::mutex pulse_mutex_;  // held during a call of pulse_: on_pulse() returns when none runs

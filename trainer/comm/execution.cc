@@ -185,7 +185,7 @@ const Peer* Execution::find_lost() const {
 
 short Execution::poll_events(const Peer& peer) const {
   for (const Lane& lane : lanes_) {
-    if (lane.peer != &peer) continue;
+    if (lane.peer != &peer || peer.link->is_closed()) continue;
     const bool writes = peer.link->is_blocked_sending();
     return static_cast<short>((lane.is_reading() ? POLLIN : 0) | (writes ? POLLOUT : 0));
   }

@@ -61,7 +61,7 @@ TEST(Alone, AbortEndsEveryLaterOperation) {
       sentence = error.what();
     }
   }
-  EXPECT_EQ(sentence, "aborted: enough");
+  EXPECT_EQ(sentence, "rank 0 aborted: enough");
   EXPECT_THROW(comm->barrier(), Aborted);
 }
 
