@@ -46,7 +46,7 @@ run_step() {
   return "$code"
 }
 
-last_line() { tail -c 400 "$1" | tr '\r' '\n' | grep -v '^ *$' | tail -n 1 | cut -c 1-100; }
+last_line() { tail -c 8000 "$1" | tr '\r' '\n' | grep -v '^ *$' | tail -n 1 | cut -c 1-100; }
 
 need_space() {
   local path=$1 mib=$2 what=$3 free
