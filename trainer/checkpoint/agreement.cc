@@ -33,14 +33,17 @@ std::string join(const std::vector<std::string>& words) {
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
   return text + "]";
 }
 
 std::vector<std::string> differences(const LoadTarget& target, const Loaded& loaded) {
   std::map<std::string, std::pair<std::string, std::string>> shapes;  // name → saved, wanted
-  for (const TensorRecord& tensor : loaded.manifest.tensors) shapes[tensor.name].first = shape_text(tensor.shape);
-  for (const TensorRecord& tensor : target.tensors) shapes[tensor.name].second = shape_text(tensor.shape);
+  for (const TensorRecord& tensor : loaded.manifest.tensors)
+    shapes[tensor.name].first = shape_text(tensor.shape);
+  for (const TensorRecord& tensor : target.tensors)
+    shapes[tensor.name].second = shape_text(tensor.shape);
   for (const std::string& name : loaded.manifest.buffers) shapes[name].first = "buffer";
   for (const std::string& name : target.buffers) shapes[name].second = "buffer";
   std::vector<std::string> words;
@@ -137,8 +140,8 @@ std::vector<std::int64_t> steps_on_all_ranks(const Catalog& catalog, comm::Comm&
 void expect_same_model(const LoadTarget& target, const Loaded& loaded) {
   const bool same_buffers = std::ranges::is_permutation(target.buffers, loaded.manifest.buffers);
   if (loaded.manifest.layout == layout_checksum(target.tensors) && same_buffers) return;
-  throw CheckpointError("checkpoint " + loaded.folder.string() + " belongs to another model: " +
-                        join(differences(target, loaded)) +
+  throw CheckpointError("checkpoint " + loaded.folder.string() +
+                        " belongs to another model: " + join(differences(target, loaded)) +
                         "; use its model, or another trainer.default_root_dir");
 }
 

@@ -30,13 +30,14 @@ std::string read_manifest_text(const std::filesystem::path& file) {
 
 void expect_length(const std::filesystem::path& folder, const FileRecord& file) {
   // A name with a slash would lead outside the folder.
-  if (file.name.find('/') != std::string::npos) throw CheckpointError("has a manifest.json that names " + file.name);
+  if (file.name.find('/') != std::string::npos)
+    throw CheckpointError("has a manifest.json that names " + file.name);
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(folder / file.name, error);
   if (error) throw CheckpointError("lacks " + file.name);
   if (bytes != static_cast<std::uintmax_t>(file.bytes)) {
-    throw CheckpointError("has " + file.name + " with " + std::to_string(bytes) + " bytes instead of " +
-                          std::to_string(file.bytes));
+    throw CheckpointError("has " + file.name + " with " + std::to_string(bytes) +
+                          " bytes instead of " + std::to_string(file.bytes));
   }
 }
 
@@ -49,15 +50,16 @@ Manifest read_complete(const std::filesystem::path& folder, std::int64_t step) {
     throw CheckpointError(std::string("has a manifest.json that ") + error.what());
   }
   if (manifest.step != step) {
-    throw CheckpointError("holds step " + std::to_string(manifest.step) + ", not what its name says");
+    throw CheckpointError("holds step " + std::to_string(manifest.step) +
+                          ", not what its name says");
   }
   for (const FileRecord& file : manifest.files) expect_length(folder, file);
   return manifest;
 }
 
 bool is_leftover(const std::string& name) {
-  return name.starts_with(kPrefix) && (name.find(kPartial) != std::string::npos ||
-                                       name.find(kReplaced) != std::string::npos);
+  return name.starts_with(kPrefix) &&
+         (name.find(kPartial) != std::string::npos || name.find(kReplaced) != std::string::npos);
 }
 
 void examine(const std::filesystem::directory_entry& entry, Catalog* catalog) {
@@ -107,9 +109,8 @@ Catalog read_catalog(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     examine(entry, &catalog);
   }
-  std::ranges::sort(catalog.complete, {}, [](const auto& found) {
-    return std::pair(found.manifest.step, found.folder);
-  });
+  std::ranges::sort(catalog.complete, {},
+                    [](const auto& found) { return std::pair(found.manifest.step, found.folder); });
   std::ranges::sort(catalog.ignored, {}, &IgnoredEntry::path);
   return catalog;
 }

@@ -40,9 +40,10 @@ const TensorEntry& entry_of(const SafetensorsHeader& header, const std::string& 
 }
 
 // What this rank takes of one tensor out of one file.
-void plan_tensor(const LoadTarget& target, const LoadTarget::Piece& piece, const TensorRecord& tensor,
-                 const FileRecord& file, const SafetensorsHeader& header,
-                 const std::filesystem::path& path, std::vector<Copy>* copies) {
+void plan_tensor(const LoadTarget& target, const LoadTarget::Piece& piece,
+                 const TensorRecord& tensor, const FileRecord& file,
+                 const SafetensorsHeader& header, const std::filesystem::path& path,
+                 std::vector<Copy>* copies) {
   constexpr std::int64_t kElementBytes = sizeof(float);
   const std::int64_t file_begin = std::max(file.begin, tensor.offset);
   const std::int64_t file_end = std::min(file.end, tensor.offset + tensor.elements);
@@ -65,13 +66,15 @@ void plan_buffers(const Manifest& manifest, const SafetensorsHeader& header,
   for (const std::string& name : manifest.buffers) {
     const TensorEntry& entry = entry_of(header, "buffer/" + name, path);
     LoadedBuffer& buffer = loaded->buffers[name];
-    buffer = {.dtype = entry.dtype, .shape = entry.shape,
+    buffer = {.dtype = entry.dtype,
+              .shape = entry.shape,
               .bytes = std::vector<std::byte>(static_cast<std::size_t>(entry.end - entry.begin))};
     copies->push_back({.begin = entry.begin, .end = entry.end, .destination = buffer.bytes.data()});
   }
 }
 
-void load_file(const LoadTarget& target, const FileRecord& file, bool with_buffers, Loaded* loaded) {
+void load_file(const LoadTarget& target, const FileRecord& file, bool with_buffers,
+               Loaded* loaded) {
   const std::filesystem::path path = loaded->folder / file.name;
   const SafetensorsHeader header = read_safetensors_header(path);
   std::vector<Copy> copies;

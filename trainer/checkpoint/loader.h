@@ -25,10 +25,10 @@ struct LoadTarget {
   comm::Range owned;                  // elements of the flat vector
   struct Piece {
     std::string kind;
-    std::span<float> values;          // of `owned`
+    std::span<float> values;  // of `owned`
   };
   std::vector<Piece> pieces;
-  std::vector<std::string> buffers;   // of the module
+  std::vector<std::string> buffers;  // of the module
 };
 
 struct LoadedBuffer {

@@ -20,7 +20,7 @@ namespace checkpoint {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FileRecord, name, bytes, checksum, begin, end)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorRecord, name, shape, offset, elements)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingState, epoch, consumed, samples, optimizer_steps, seed,
-                                   leaves, leaf_size, dataset, run_id, schedule, environment,
+                                   leaves, leaf_size, dataset, run_id, optimization, environment,
                                    loggers, config)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Manifest, generation, step, world_size, layout, kinds, files,
                                    tensors, buffers, state)

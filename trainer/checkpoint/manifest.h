@@ -40,28 +40,28 @@ struct TensorRecord {
 // Everything small that training needs to go on exactly (trainer.md §3.12).
 struct TrainingState {
   std::int64_t epoch = 0;
-  std::int64_t consumed = 0;         // samples of this epoch
-  std::int64_t samples = 0;          // samples in all
+  std::int64_t consumed = 0;  // samples of this epoch
+  std::int64_t samples = 0;   // samples in all
   std::int64_t optimizer_steps = 0;
   std::uint64_t seed = 0;
   int leaves = 1;
   int leaf_size = 1;
-  std::string dataset;               // fingerprint
+  std::string dataset;  // fingerprint
   std::string run_id;
-  std::map<std::string, std::string> schedule;
-  std::map<std::string, std::string> environment;  // CPU capability, versions, threads, MKL_CBWR
-  std::map<std::string, std::string> loggers;      // position of each log, see loop/logger.h
+  std::map<std::string, std::string> optimization;  // schedule and optimizer: kinds and parameters
+  std::map<std::string, std::string> environment;   // CPU capability, versions, threads, MKL_CBWR
+  std::map<std::string, std::string> loggers;       // position of each log, see loop/logger.h
   std::map<std::string, std::string> config;
   friend bool operator==(const TrainingState&, const TrainingState&) = default;
 };
 
 struct Manifest {
-  Generation generation;             // that wrote it
+  Generation generation;  // that wrote it
   std::int64_t step = 0;
   int world_size = 1;
-  std::string layout;                // checksum of names and shapes
-  std::vector<std::string> kinds;    // "param", "exp_avg", "exp_avg_sq"
-  std::vector<FileRecord> files;     // by global rank
+  std::string layout;              // checksum of names and shapes
+  std::vector<std::string> kinds;  // "param", "exp_avg", "exp_avg_sq"
+  std::vector<FileRecord> files;   // by global rank
   std::vector<TensorRecord> tensors;
   std::vector<std::string> buffers;  // of the module; whole, in the first file
   TrainingState state;

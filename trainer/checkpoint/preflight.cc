@@ -64,7 +64,8 @@ std::string check_folder(const std::filesystem::path& folder, std::int64_t bytes
 }
 
 std::int64_t estimate_bytes(std::int64_t elements, int kinds, int kept) {
-  const std::int64_t one = elements * kinds * static_cast<std::int64_t>(sizeof(float)) + kSlackBytes;
+  const std::int64_t one =
+      elements * kinds * static_cast<std::int64_t>(sizeof(float)) + kSlackBytes;
   return one * (kept + 1);
 }
 

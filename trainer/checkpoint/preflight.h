@@ -11,9 +11,9 @@
 
 namespace lrun::checkpoint {
 
-// Creates `folder`, writes and removes a small file, and compares the free space with `bytes_needed`
-// less what the folder already holds. Empty: all is well; else one sentence with the fix. The
-// trial file is named after `rank`, so that all ranks may try at once.
+// Creates `folder`, writes and removes a small file, and compares the free space with
+// `bytes_needed` less what the folder already holds. Empty: all is well; else one sentence with the
+// fix. The trial file is named after `rank`, so that all ranks may try at once.
 std::string check_folder(const std::filesystem::path& folder, std::int64_t bytes_needed,
                          GlobalRank rank);
 

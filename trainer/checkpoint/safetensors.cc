@@ -18,7 +18,8 @@
 namespace lrun::checkpoint {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "tensors are written as they lie in memory");
 
 using Json = nlohmann::json;
 
@@ -44,7 +45,8 @@ std::size_t read_up_to(const Fd& descriptor, std::span<std::byte> destination,
                        const std::filesystem::path& path) {
   std::size_t done = 0;
   while (done < destination.size()) {
-    const ssize_t got = ::read(descriptor.get(), destination.data() + done, destination.size() - done);
+    const ssize_t got =
+        ::read(descriptor.get(), destination.data() + done, destination.size() - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(path, std::string("cannot be read: ") + std::strerror(errno));
     if (got == 0) break;
@@ -62,8 +64,8 @@ std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
   return elements;
 }
 
-TensorEntry parse_entry(const std::filesystem::path& path, const std::string& name, const Json& json,
-                        std::int64_t data_begin, std::int64_t file_bytes) {
+TensorEntry parse_entry(const std::filesystem::path& path, const std::string& name,
+                        const Json& json, std::int64_t data_begin, std::int64_t file_bytes) {
   TensorEntry entry{.dtype = json.at("dtype").get<std::string>(),
                     .shape = json.at("shape").get<std::vector<std::int64_t>>()};
   const auto offsets = json.at("data_offsets").get<std::array<std::uint64_t, 2>>();
@@ -115,8 +117,8 @@ SafetensorsHeader parse_header(const std::filesystem::path& path, const std::str
 
 std::int64_t dtype_bytes(const std::string& dtype) {
   static const std::map<std::string, std::int64_t> sizes = {
-      {"BOOL", 1}, {"U8", 1},   {"I8", 1},  {"I16", 2}, {"U16", 2}, {"F16", 2}, {"BF16", 2},
-      {"I32", 4},  {"U32", 4},  {"F32", 4}, {"F64", 8}, {"I64", 8}, {"U64", 8}};
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"I16", 2}, {"U16", 2}, {"F16", 2}, {"BF16", 2},
+      {"I32", 4},  {"U32", 4}, {"F32", 4}, {"F64", 8}, {"I64", 8}, {"U64", 8}};
   const auto found = sizes.find(dtype);
   return found == sizes.end() ? 0 : found->second;
 }
@@ -148,7 +150,8 @@ SafetensorsHeader read_safetensors_header(const std::filesystem::path& path) {
   if (::fstat(descriptor.get(), &status) != 0) fail(path, "cannot be read");
   std::uint64_t length = 0;
   if (read_up_to(descriptor, std::as_writable_bytes(std::span(&length, 1)), path) != kLengthBytes ||
-      length > kHeaderBytesMax || length + kLengthBytes > static_cast<std::uint64_t>(status.st_size)) {
+      length > kHeaderBytesMax ||
+      length + kLengthBytes > static_cast<std::uint64_t>(status.st_size)) {
     fail(path, "is truncated or no safetensors file");
   }
   std::string text(length, ' ');

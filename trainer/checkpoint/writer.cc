@@ -60,16 +60,22 @@ std::string text_of(const std::vector<std::byte>& bytes) {
 }
 
 std::string to_line(const ShardReport& report, const std::filesystem::path& partial) {
-  return Json{{"name", report.file.name},   {"bytes", report.file.bytes},
-              {"checksum", report.file.checksum}, {"begin", report.file.begin},
-              {"end", report.file.end},     {"folder", partial.string()},
-              {"error", report.error}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json{{"name", report.file.name},
+              {"bytes", report.file.bytes},
+              {"checksum", report.file.checksum},
+              {"begin", report.file.begin},
+              {"end", report.file.end},
+              {"folder", partial.string()},
+              {"error", report.error}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 ShardReport from_line(const std::string& line, const std::filesystem::path& partial) {
   const Json json = Json::parse(line);
-  ShardReport report{.file = {.name = json.at("name"), .bytes = json.at("bytes"),
-                              .checksum = json.at("checksum"), .begin = json.at("begin"),
+  ShardReport report{.file = {.name = json.at("name"),
+                              .bytes = json.at("bytes"),
+                              .checksum = json.at("checksum"),
+                              .begin = json.at("begin"),
                               .end = json.at("end")},
                      .error = json.at("error")};
   // Two folders would each hold half a checkpoint.
@@ -89,10 +95,12 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
 
 // Puts `partial` in the place of `target`, which may exist: an earlier run came as far as this.
 void move_into_place(const std::filesystem::path& partial, const std::filesystem::path& target) {
-  if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) return;
+  if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
+    return;
   if (errno != EEXIST && errno != EINVAL) throw write_error(target, errno);
   const std::filesystem::path aside = partial.string() + ".replaced.0";
-  if (::rename(target.c_str(), aside.c_str()) != 0 && errno != ENOENT) throw write_error(aside, errno);
+  if (::rename(target.c_str(), aside.c_str()) != 0 && errno != ENOENT)
+    throw write_error(aside, errno);
   if (::rename(partial.c_str(), target.c_str()) != 0) throw write_error(target, errno);
 }
 
@@ -101,15 +109,16 @@ void move_into_place(const std::filesystem::path& partial, const std::filesystem
 std::vector<TensorRecord> tensor_records(const parallel::FlatLayout& layout) {
   std::vector<TensorRecord> tensors;
   for (const parallel::Slot& slot : layout.slots) {
-    tensors.push_back({.name = slot.name, .shape = slot.shape, .offset = slot.offset,
-                       .elements = slot.elements});
+    tensors.push_back(
+        {.name = slot.name, .shape = slot.shape, .offset = slot.offset, .elements = slot.elements});
   }
   return tensors;
 }
 
 std::string layout_checksum(const std::vector<TensorRecord>& tensors) {
   Json json = Json::array();
-  for (const TensorRecord& tensor : tensors) json.push_back({tensor.name, tensor.shape, tensor.offset});
+  for (const TensorRecord& tensor : tensors)
+    json.push_back({tensor.name, tensor.shape, tensor.offset});
   Checksum checksum;
   checksum.add(bytes_of(json.dump()));
   return checksum.hexadecimal();
@@ -118,7 +127,10 @@ std::string layout_checksum(const std::vector<TensorRecord>& tensors) {
 ShardReport write_shard(const std::filesystem::path& partial, const std::string& file_name,
                         const Shard& shard) {
   ShardReport report;
-  report.file = {.name = file_name, .bytes = 0, .checksum = {}, .begin = shard.owned.begin,
+  report.file = {.name = file_name,
+                 .bytes = 0,
+                 .checksum = {},
+                 .begin = shard.owned.begin,
                  .end = shard.owned.end};
   try {
     make_folder(partial);
@@ -145,9 +157,14 @@ SaveOutcome Writer::commit(const Shard& shard, const ShardReport& mine, std::int
                            const TrainingState& state) {
   const std::filesystem::path partial = options_.folder / partial_name(step, options_.generation);
   SaveOutcome outcome{.folder = options_.folder / folder_name(step), .bytes = 0, .error = {}};
-  Manifest manifest{.generation = options_.generation, .step = step,
-                    .world_size = comm_.world_size(), .layout = layout_checksum(shard.tensors),
-                    .kinds = {}, .files = {}, .tensors = shard.tensors, .buffers = {},
+  Manifest manifest{.generation = options_.generation,
+                    .step = step,
+                    .world_size = comm_.world_size(),
+                    .layout = layout_checksum(shard.tensors),
+                    .kinds = {},
+                    .files = {},
+                    .tensors = shard.tensors,
+                    .buffers = {},
                     .state = state};
   for (const Shard::Piece& piece : shard.pieces) manifest.kinds.push_back(piece.kind);
   for (const TensorBytes& buffer : shard.buffers) manifest.buffers.push_back(buffer.name);
@@ -165,14 +182,16 @@ SaveOutcome Writer::commit(const Shard& shard, const ShardReport& mine, std::int
     std::filesystem::remove_all(partial, ignored);
   }
   // Nobody returns before rank 0 has committed or cleaned up.
-  outcome.error = text_of(comm_.all_gather_bytes(is_first ? bytes_of(outcome.error)
-                                                          : std::span<const std::byte>())[0]);
-  if (is_first && outcome.is_saved()) prune(options_.folder, options_.keep_last, options_.generation);
+  outcome.error = text_of(
+      comm_.all_gather_bytes(is_first ? bytes_of(outcome.error) : std::span<const std::byte>())[0]);
+  if (is_first && outcome.is_saved())
+    prune(options_.folder, options_.keep_last, options_.generation);
   return outcome;
 }
 
 std::string Writer::publish(const Manifest& manifest) const {
-  const std::filesystem::path partial = options_.folder / partial_name(manifest.step, options_.generation);
+  const std::filesystem::path partial =
+      options_.folder / partial_name(manifest.step, options_.generation);
   try {
     for (const FileRecord& file : manifest.files) {
       std::error_code error;

@@ -35,10 +35,10 @@ struct Shard {
   comm::Range owned;                  // elements of the flat vector
   struct Piece {
     std::string kind;
-    std::span<const float> values;    // of `owned`
+    std::span<const float> values;  // of `owned`
   };
   std::vector<Piece> pieces;
-  std::vector<TensorBytes> buffers;   // of the module; rank 0's are saved
+  std::vector<TensorBytes> buffers;  // of the module; rank 0's are saved
 };
 
 struct SaveOutcome {

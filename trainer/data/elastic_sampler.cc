@@ -54,8 +54,8 @@ ElasticSampler::ElasticSampler(Options options) : options_(options) {
 
 std::int64_t ElasticSampler::sample_at(std::int64_t epoch, std::int64_t index) const {
   if (!options_.shuffle) return index;
-  const std::uint64_t key = mix(options_.seed, 0x6f72646572U /* "order" */,
-                                static_cast<std::uint64_t>(epoch));
+  const std::uint64_t key =
+      mix(options_.seed, 0x6f72646572U /* "order" */, static_cast<std::uint64_t>(epoch));
   // Cycle walking: the network permutes a domain of at most four times the size; repeating it until
   // the value falls inside gives a permutation of [0, samples).
   auto value = static_cast<std::uint64_t>(index);

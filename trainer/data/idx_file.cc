@@ -23,7 +23,8 @@ constexpr std::int64_t kBytesMax = std::int64_t{8} << 30;
 constexpr std::int64_t kReadBytes = std::int64_t{1} << 20;
 
 constexpr const char* kFix =
-    "; install it again (Debian: apt-get install --reinstall dataset-fashion-mnist) or set data.path";
+    "; install it again (Debian: apt-get install --reinstall dataset-fashion-mnist) or set "
+    "data.path";
 
 [[noreturn]] void fail(const std::filesystem::path& file, const std::string& what) {
   throw DatasetError("data set file " + file.string() + " " + what + kFix);
@@ -70,7 +71,8 @@ class IdxReader {
     if (got > 0) fail(file_, "has more bytes than its header says");
     int code = Z_OK;
     gzerror(gz_.get(), &code);
-    if (got < 0 || code == Z_BUF_ERROR) fail(file_, std::string("is damaged (") + error_text() + ")");
+    if (got < 0 || code == Z_BUF_ERROR)
+      fail(file_, std::string("is damaged (") + error_text() + ")");
   }
 
   const std::filesystem::path& file() const { return file_; }

@@ -19,9 +19,9 @@ struct LabelledImages {
   std::vector<std::uint8_t> labels;  // count, each below `classes`
 };
 
-// Reads PREFIX-images-idx3-ubyte[.gz] and PREFIX-labels-idx1-ubyte[.gz] of `folder`, where PREFIX is
-// "train" or "t10k". Throws DatasetError: a file is missing, truncated, damaged, of another kind,
-// too large, the counts differ, or a label is not below `classes`.
+// Reads PREFIX-images-idx3-ubyte[.gz] and PREFIX-labels-idx1-ubyte[.gz] of `folder`, where PREFIX
+// is "train" or "t10k". Throws DatasetError: a file is missing, truncated, damaged, of another
+// kind, too large, the counts differ, or a label is not below `classes`.
 LabelledImages read_labelled_images(const std::filesystem::path& folder, const std::string& prefix,
                                     int classes);
 

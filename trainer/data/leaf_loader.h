@@ -24,17 +24,17 @@ struct Leaf {
 
 // This rank's part of one global batch.
 struct GlobalBatch {
-  Position position;       // where it starts
-  std::int64_t size = 0;   // samples of the whole global batch
+  Position position;      // where it starts
+  std::int64_t size = 0;  // samples of the whole global batch
   std::vector<Leaf> leaves;
 };
 
 class LeafLoader {
  public:
   struct Options {
-    comm::Subtree block;   // leaves of this rank
+    comm::Subtree block;  // leaves of this rank
     Position start;
-    int prefetch = 2;      // batches in the queue; 0: loaded in next(), without a thread
+    int prefetch = 2;  // batches in the queue; 0: loaded in next(), without a thread
   };
   // `dataset` must outlive the loader.
   LeafLoader(const Dataset& dataset, const ElasticSampler& sampler, Options options);

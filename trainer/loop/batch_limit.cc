@@ -26,7 +26,8 @@ bool parse_batch_limit(const std::string& text, BatchLimit* limit) {
   }
   double fraction = 0;
   const auto parsed = std::from_chars(first, last, fraction);
-  if (parsed.ec != std::errc() || parsed.ptr != last || !(fraction >= 0 && fraction <= 1)) return false;
+  if (parsed.ec != std::errc() || parsed.ptr != last || !(fraction >= 0 && fraction <= 1))
+    return false;
   *limit = {.is_fraction = true, .value = fraction};
   return true;
 }

@@ -1,7 +1,7 @@
 // limit_train_batches and its kin: a count of batches, or a fraction of them.
 //
-// Pure. Spelling as in Lightning: an integer counts, a number with a point is a fraction; 1.0 is all
-// batches, 0 none.
+// Pure. Spelling as in Lightning: an integer counts, a number with a point is a fraction; 1.0 is
+// all batches, 0 none.
 #pragma once
 
 #include <cstdint>

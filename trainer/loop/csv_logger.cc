@@ -38,8 +38,8 @@ void CsvLogger::start() {
 
 std::string CsvLogger::resume(const std::string& position) {
   if (file_.open_at(std::stoll(position))) return {};
-  const std::string sentence = file_.path().string() +
-                               " is shorter than when the checkpoint was saved; rows are missing";
+  const std::string sentence =
+      file_.path().string() + " is shorter than when the checkpoint was saved; rows are missing";
   if (file_.length() == 0) start();
   return sentence;
 }
@@ -61,7 +61,8 @@ void CsvLogger::flush() {
   std::string line = std::to_string(epoch_) + "," + std::to_string(step_);
   for (const std::string& column : columns_) {
     const auto found = values_.find(column);
-    line += "," + (found == values_.end() ? std::string() : spell(found->second));
+    line += ',';
+    if (found != values_.end()) line += spell(found->second);
   }
   values_.clear();
   file_.append(line + "\n");

@@ -1,7 +1,7 @@
 // What a person sees of a run: one line that moves on a terminal, plain lines elsewhere.
 //
-// Rank 0 only; other ranks hold a silent one. Progress and messages go to stdout, warnings to stderr.
-// Compute thread; time is passed in.
+// Rank 0 only; other ranks hold a silent one. Progress and messages go to stdout, warnings to
+// stderr. Compute thread; time is passed in.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace lrun::loop {
 class Display {
  public:
   struct Options {
-    bool is_silent = false;       // not rank 0
-    bool has_progress = true;     // false: messages only
+    bool is_silent = false;    // not rank 0
+    bool has_progress = true;  // false: messages only
   };
   explicit Display(Options options);
   ~Display();

@@ -54,7 +54,8 @@ void merge(const std::vector<std::byte>& bytes, double* loss_sum, EvaluationResu
 
 }  // namespace
 
-EvaluationResult evaluate(const data::Dataset& dataset, const EvaluationPlan& plan, comm::Comm& comm,
+EvaluationResult evaluate(const data::Dataset& dataset, const EvaluationPlan& plan,
+                          comm::Comm& comm,
                           const std::function<EvaluationOutput(const data::Batch&)>& step) {
   const at::NoGradGuard no_gradients;
   const std::int64_t all = (dataset.size() + plan.batch_size - 1) / plan.batch_size;

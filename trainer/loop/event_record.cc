@@ -12,7 +12,8 @@ constexpr std::array<std::uint32_t, 256> make_crc_table() {
   std::array<std::uint32_t, 256> table{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
     std::uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1U) != 0 ? kReversedPolynomial : 0U);
+    for (int bit = 0; bit < 8; ++bit)
+      crc = (crc >> 1) ^ ((crc & 1U) != 0 ? kReversedPolynomial : 0U);
     table[byte] = crc;
   }
   return table;
@@ -44,7 +45,9 @@ std::string varint(std::uint64_t value) {
   return bytes;
 }
 
-std::string tag(std::uint32_t field, std::uint32_t wire_type) { return varint((field << 3) | wire_type); }
+std::string tag(std::uint32_t field, std::uint32_t wire_type) {
+  return varint((field << 3) | wire_type);
+}
 
 std::string text_field(std::uint32_t field, std::string_view text) {
   return tag(field, kLengthDelimited) + varint(text.size()) + std::string(text);

@@ -1,8 +1,9 @@
 // TensorBoard's event files, encoded by hand.
 //
 // Pure. A file is a sequence of records: u64 length, masked crc32c of the length, bytes, masked
-// crc32c of the bytes; each record is a Protobuf message `Event` (tensorflow/core/util/event.proto).
-// No Protobuf library: the trainer never links it (architecture.md §3).
+// crc32c of the bytes; each record is a Protobuf message `Event`
+// (tensorflow/core/util/event.proto). No Protobuf library: the trainer never links it
+// (architecture.md §3).
 #pragma once
 
 #include <cstdint>

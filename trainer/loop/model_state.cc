@@ -13,8 +13,8 @@ namespace {
 
 std::string dtype_name(at::ScalarType type) {
   static const std::map<at::ScalarType, std::string> names = {
-      {at::kBool, "BOOL"}, {at::kByte, "U8"},  {at::kChar, "I8"},     {at::kShort, "I16"},
-      {at::kInt, "I32"},   {at::kLong, "I64"}, {at::kHalf, "F16"},    {at::kBFloat16, "BF16"},
+      {at::kBool, "BOOL"}, {at::kByte, "U8"},   {at::kChar, "I8"},  {at::kShort, "I16"},
+      {at::kInt, "I32"},   {at::kLong, "I64"},  {at::kHalf, "F16"}, {at::kBFloat16, "BF16"},
       {at::kFloat, "F32"}, {at::kDouble, "F64"}};
   const auto found = names.find(type);
   if (found == names.end()) {
@@ -39,20 +39,26 @@ std::span<float> floats_of(const parallel::OwnedState& state, comm::Range owned)
 
 checkpoint::Shard shard_of(parallel::DataParallel& parallel, torch::nn::Module& module) {
   checkpoint::Shard shard{.tensors = checkpoint::tensor_records(parallel.layout()),
-                          .owned = parallel.owned(), .pieces = {}, .buffers = {}};
+                          .owned = parallel.owned(),
+                          .pieces = {},
+                          .buffers = {}};
   for (const parallel::OwnedState& state : parallel.owned_state()) {
     shard.pieces.push_back({.kind = state.kind, .values = floats_of(state, shard.owned)});
   }
   for (const auto& buffer : module.named_buffers()) {
-    shard.buffers.push_back({.name = buffer.key(), .dtype = dtype_name(buffer->scalar_type()),
-                             .shape = buffer->sizes().vec(), .bytes = bytes_of(*buffer)});
+    shard.buffers.push_back({.name = buffer.key(),
+                             .dtype = dtype_name(buffer->scalar_type()),
+                             .shape = buffer->sizes().vec(),
+                             .bytes = bytes_of(*buffer)});
   }
   return shard;
 }
 
 checkpoint::LoadTarget target_of(parallel::DataParallel& parallel, torch::nn::Module& module) {
   checkpoint::LoadTarget target{.tensors = checkpoint::tensor_records(parallel.layout()),
-                                .owned = parallel.owned(), .pieces = {}, .buffers = {}};
+                                .owned = parallel.owned(),
+                                .pieces = {},
+                                .buffers = {}};
   for (const parallel::OwnedState& state : parallel.owned_state()) {
     target.pieces.push_back({.kind = state.kind, .values = floats_of(state, target.owned)});
   }
@@ -80,7 +86,8 @@ std::string unsupported_layer(torch::nn::Module& module) {
                                dynamic_cast<const torch::nn::BatchNorm3dImpl*>(&part) != nullptr;
     if (is_batch_norm) {
       return "layer '" + layer.key() +
-             "' is a BatchNorm, whose running statistics would depend on the number of workers; use "
+             "' is a BatchNorm, whose running statistics would depend on the number of workers; "
+             "use "
              "GroupNorm or LayerNorm";
     }
   }

@@ -1,8 +1,8 @@
 // What a user program gives the Trainer to train: a model with its steps.
 //
-// Owns nothing; the words are Lightning's. Derive from Module, register parameters and submodules in
-// the constructor as in any torch::nn::Module, and override the steps. Every member is called on the
-// compute thread. Hooks run on every rank in the order listed; they must not communicate.
+// Owns nothing; the words are Lightning's. Derive from Module, register parameters and submodules
+// in the constructor as in any torch::nn::Module, and override the steps. Every member is called on
+// the compute thread. Hooks run on every rank in the order listed; they must not communicate.
 //
 //   on_fit_start
 //     on_train_epoch_start
@@ -37,7 +37,8 @@ struct TrainingOutput {
 struct EvaluationOutput {
   double loss_sum = 0;
   std::int64_t count = 0;
-  std::map<std::string, std::int64_t> counts;  // "accuracy" → correct ones; reported as count / total
+  std::map<std::string, std::int64_t>
+      counts;  // "accuracy" → correct ones; reported as count / total
 };
 
 // Merged over the whole data set; the same on every rank, for every world size.

@@ -26,7 +26,8 @@ std::string of(std::int64_t part, std::int64_t whole) {
 
 // The bar's filled and empty part, each cell one column.
 std::pair<std::string, std::string> bar_of(const ProgressState& state) {
-  const double done = state.steps > 0 ? static_cast<double>(state.step) / static_cast<double>(state.steps) : 0;
+  const double done =
+      state.steps > 0 ? static_cast<double>(state.step) / static_cast<double>(state.steps) : 0;
   const auto filled = static_cast<std::size_t>(std::clamp(done, 0.0, 1.0) * kBarCells);
   return {std::string(filled, '#'), std::string(kBarCells - filled, '.')};
 }
@@ -34,8 +35,8 @@ std::pair<std::string, std::string> bar_of(const ProgressState& state) {
 }  // namespace
 
 std::string plain_line(const ProgressState& state) {
-  std::string line = "epoch " + of(std::min(state.epoch + 1, state.epochs), state.epochs) + ", step " +
-                     of(state.step, state.steps) + ", loss " + loss_text(state.loss);
+  std::string line = "epoch " + of(std::min(state.epoch + 1, state.epochs), state.epochs) +
+                     ", step " + of(state.step, state.steps) + ", loss " + loss_text(state.loss);
   if (state.samples_per_second <= 0) return line;
   return line + ", " + with_separators(std::llround(state.samples_per_second)) + " samples/s, " +
          duration_text(state.seconds_left) + " left";
@@ -48,15 +49,19 @@ std::string bar_line(const ProgressState& state, int columns, bool has_colour) {
     return text.substr(0, static_cast<std::size_t>(std::max(columns, 0)));
   }
   const auto [filled, empty] = bar_of(state);
-  if (!has_colour) return "[" + filled + empty + "] " + text;
-  return "[" + std::string(kColourOn) + filled + std::string(kColourOff) + empty + "] " + text;
+  std::string line(1, '[');
+  if (has_colour) line += kColourOn;
+  line += filled;
+  if (has_colour) line += kColourOff;
+  return line + empty + "] " + text;
 }
 
 std::string duration_text(double seconds) {
   const auto whole = static_cast<long long>(std::clamp(std::ceil(seconds), 0.0, 1e9));
   std::array<char, 64> text{};
   if (whole >= 3600) {
-    std::snprintf(text.data(), text.size(), "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+    std::snprintf(text.data(), text.size(), "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60,
+                  whole % 60);
   } else {
     std::snprintf(text.data(), text.size(), "%lld:%02lld", whole / 60, whole % 60);
   }
@@ -67,7 +72,7 @@ std::string with_separators(std::int64_t value) {
   std::string digits = std::to_string(value);
   const std::int64_t first = value < 0 ? 1 : 0;
   for (auto i = static_cast<std::int64_t>(digits.size()) - 3; i > first; i -= 3) {
-    digits.insert(static_cast<std::size_t>(i), ",");
+    digits.insert(static_cast<std::size_t>(i), 1, ',');
   }
   return digits;
 }

@@ -9,11 +9,11 @@
 namespace lrun::loop {
 
 struct ProgressState {
-  std::int64_t epoch = 0;        // counted from 0; shown from 1
+  std::int64_t epoch = 0;  // counted from 0; shown from 1
   std::int64_t epochs = 0;
-  std::int64_t step = 0;         // optimizer steps done
-  std::int64_t steps = 0;        // of the whole run
-  double loss = 0;               // of the last step
+  std::int64_t step = 0;   // optimizer steps done
+  std::int64_t steps = 0;  // of the whole run
+  double loss = 0;         // of the last step
   double samples_per_second = 0;
   double seconds_left = 0;
 };

@@ -7,7 +7,8 @@ namespace lrun::loop {
 namespace {
 
 std::atomic<int> g_stop_signal{0};
-static_assert(std::atomic<int>::is_always_lock_free, "only such may be written by a signal handler");
+static_assert(std::atomic<int>::is_always_lock_free,
+              "only such may be written by a signal handler");
 
 void remember(int signal) { g_stop_signal.store(signal); }
 

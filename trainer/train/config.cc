@@ -65,7 +65,8 @@ std::string short_number(double value) {
 std::string with_bounds(const std::string& noun, const Key& key) {
   const bool has_min = key.min > std::numeric_limits<double>::lowest();
   const bool has_max = key.max < std::numeric_limits<double>::max();
-  if (has_min && has_max) return noun + " from " + short_number(key.min) + " to " + short_number(key.max);
+  if (has_min && has_max)
+    return noun + " from " + short_number(key.min) + " to " + short_number(key.max);
   if (has_min) return noun + " of at least " + short_number(key.min);
   return noun;
 }
@@ -103,7 +104,9 @@ std::vector<Key> keys(Config& c) {
       {.path = "data.path", .place = &c.data.path},
       {.path = "data.leaf_size", .place = &c.data.leaf_size, .min = 1, .max = 1 << 20},
       {.path = "data.eval_batch_size", .place = &c.data.eval_batch_size, .min = 1, .max = 1 << 20},
-      {.path = "data.validation_samples", .place = &c.data.validation_samples, .min = 0,
+      {.path = "data.validation_samples",
+       .place = &c.data.validation_samples,
+       .min = 0,
        .max = kCountMax},
       {.path = "data.prefetch_batches", .place = &c.data.prefetch_batches, .min = 0, .max = 1024},
       {.path = "trainer.default_root_dir", .place = &c.trainer.default_root_dir},
@@ -114,10 +117,14 @@ std::vector<Key> keys(Config& c) {
       {.path = "trainer.limit_test_batches", .place = &c.trainer.limit_test_batches},
       {.path = "trainer.leaves", .place = &c.trainer.leaves, .min = 1, .max = 65536},
       {.path = "trainer.threads", .place = &c.trainer.threads, .min = 1, .max = 1024},
-      {.path = "trainer.log_every_n_steps", .place = &c.trainer.log_every_n_steps, .min = 1,
+      {.path = "trainer.log_every_n_steps",
+       .place = &c.trainer.log_every_n_steps,
+       .min = 1,
        .max = kCountMax},
-      {.path = "trainer.check_val_every_n_epoch", .place = &c.trainer.check_val_every_n_epoch,
-       .min = 1, .max = kCountMax},
+      {.path = "trainer.check_val_every_n_epoch",
+       .place = &c.trainer.check_val_every_n_epoch,
+       .min = 1,
+       .max = kCountMax},
       {.path = "trainer.gradient_clip_val", .place = &c.trainer.gradient_clip_val, .min = 0},
       {.path = "trainer.enable_progress_bar", .place = &c.trainer.enable_progress_bar},
       {.path = "optimizer.name", .place = &c.optimizer.name, .one_of = {"adamw"}},
@@ -126,12 +133,21 @@ std::vector<Key> keys(Config& c) {
       {.path = "optimizer.beta2", .place = &c.optimizer.beta2, .min = 0, .max = 0.999999999},
       {.path = "optimizer.eps", .place = &c.optimizer.eps, .min = 0, .max = 1},
       {.path = "optimizer.weight_decay", .place = &c.optimizer.weight_decay, .min = 0, .max = 1e6},
-      {.path = "schedule.name", .place = &c.schedule.name, .one_of = {"constant", "linear", "cosine"}},
-      {.path = "schedule.warmup_steps", .place = &c.schedule.warmup_steps, .min = 0, .max = kCountMax},
-      {.path = "schedule.floor", .place = &c.schedule.floor, .min = 0, .max = 1},
-      {.path = "checkpoint.every_n_train_steps", .place = &c.checkpoint.every_n_train_steps, .min = 0,
+      {.path = "schedule.name",
+       .place = &c.schedule.name,
+       .one_of = {"constant", "linear", "cosine"}},
+      {.path = "schedule.warmup_steps",
+       .place = &c.schedule.warmup_steps,
+       .min = 0,
        .max = kCountMax},
-      {.path = "checkpoint.every_n_epochs", .place = &c.checkpoint.every_n_epochs, .min = 0,
+      {.path = "schedule.floor", .place = &c.schedule.floor, .min = 0, .max = 1},
+      {.path = "checkpoint.every_n_train_steps",
+       .place = &c.checkpoint.every_n_train_steps,
+       .min = 0,
+       .max = kCountMax},
+      {.path = "checkpoint.every_n_epochs",
+       .place = &c.checkpoint.every_n_epochs,
+       .min = 0,
        .max = kCountMax},
       {.path = "checkpoint.keep_last", .place = &c.checkpoint.keep_last, .min = 1, .max = 1 << 20},
       {.path = "logging.csv", .place = &c.logging.csv},
@@ -141,20 +157,21 @@ std::vector<Key> keys(Config& c) {
 
 std::string accepted(const Key& key) {
   return std::visit(
-      Overloaded{[](bool*) -> std::string { return "true or false"; },
-                 [&](std::int64_t*) { return with_bounds("an integer", key); },
-                 [&](double*) { return with_bounds("a number", key); },
-                 [](loop::BatchLimit*) -> std::string {
-                   return "a number of batches (an integer of at least 0) or a fraction from 0.0 to 1.0";
-                 },
-                 [&](std::string*) -> std::string {
-                   if (key.one_of.empty()) return "a text that is not empty";
-                   std::string words = "one of";
-                   for (const std::string& word : key.one_of) {
-                     words += (word == key.one_of.front() ? " " : ", ") + word;
-                   }
-                   return key.one_of.size() == 1 ? key.one_of.front() : words;
-                 }},
+      Overloaded{
+          [](bool*) -> std::string { return "true or false"; },
+          [&](std::int64_t*) { return with_bounds("an integer", key); },
+          [&](double*) { return with_bounds("a number", key); },
+          [](loop::BatchLimit*) -> std::string {
+            return "a number of batches (an integer of at least 0) or a fraction from 0.0 to 1.0";
+          },
+          [&](std::string*) -> std::string {
+            if (key.one_of.empty()) return "a text that is not empty";
+            std::string words = "one of";
+            for (const std::string& word : key.one_of) {
+              words += (word == key.one_of.front() ? " " : ", ") + word;
+            }
+            return key.one_of.size() == 1 ? key.one_of.front() : words;
+          }},
       key.place);
 }
 
@@ -191,7 +208,8 @@ std::string nearest_key(const std::string& path) {
   std::size_t best_distance = std::max<std::size_t>(2, path.size() / 3) + 1;
   for (const Key& key : keys(config)) {
     // A key written without its section is near too: max_epochs → trainer.max_epochs.
-    const std::size_t away = std::min(distance(path, key.path), distance(path, last_word(key.path)) + 1);
+    const std::size_t away =
+        std::min(distance(path, key.path), distance(path, last_word(key.path)) + 1);
     if (away < best_distance) {
       best_distance = away;
       best = key.path;

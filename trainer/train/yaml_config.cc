@@ -9,8 +9,12 @@
 #include <iterator>
 #include <set>
 
+#include "trainer/loop/errors.h"
+
 namespace lrun::train {
 namespace {
+
+using loop::UsageError;
 
 // A larger file is not a configuration.
 constexpr std::size_t kFileBytesMax = 1 << 20;
@@ -74,12 +78,14 @@ class FileReader {
       return;
     }
     if (value.IsNull()) fail(name, wrong_value(*key, ""));
-    if (!value.IsScalar()) fail(name, key->path + " must be one value; accepted: " + accepted(*key));
+    if (!value.IsScalar())
+      fail(name, key->path + " must be one value; accepted: " + accepted(*key));
     if (!assign(*key, value.Scalar())) fail(name, wrong_value(*key, value.Scalar()));
   }
 
   bool is_section(const std::string& path) const {
-    return std::ranges::any_of(keys_, [&](const Key& key) { return key.path.starts_with(path + "."); });
+    return std::ranges::any_of(keys_,
+                               [&](const Key& key) { return key.path.starts_with(path + "."); });
   }
 
   [[noreturn]] void fail(const YAML::Node& where, const std::string& sentence) const {
@@ -103,7 +109,8 @@ void read_file(const std::filesystem::path& file, Config& config) {
 void apply_override(const std::string& override_text, Config& config) {
   const std::size_t equals = override_text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw UsageError("'" + override_text + "' is not an override; accepted: KEY=VALUE, such as trainer.max_epochs=2");
+    throw UsageError("'" + override_text +
+                     "' is not an override; accepted: KEY=VALUE, such as trainer.max_epochs=2");
   }
   const std::string path = override_text.substr(0, equals);
   const std::string value = override_text.substr(equals + 1);
@@ -133,7 +140,8 @@ std::string to_yaml(const Config& config) {
     const std::size_t dot = key.path.find('.');
     const std::string parent = dot == std::string::npos ? "" : key.path.substr(0, dot);
     if (parent != section && !section.empty()) out << YAML::EndMap;
-    if (parent != section && !parent.empty()) out << YAML::Key << parent << YAML::Value << YAML::BeginMap;
+    if (parent != section && !parent.empty())
+      out << YAML::Key << parent << YAML::Value << YAML::BeginMap;
     section = parent;
     out << YAML::Key << key.path.substr(dot == std::string::npos ? 0 : dot + 1);
     out << YAML::Value << spell(key);

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -13,15 +12,9 @@
 
 namespace lrun::train {
 
-// A mistake of the user: one line with the place, the value, what is accepted. Exit code 2.
-class UsageError : public std::runtime_error {
- public:
-  using runtime_error::runtime_error;
-};
-
 // Reads `file` (empty: defaults only), then applies `overrides` ("trainer.max_epochs=2") in order.
-// Throws UsageError: not readable, not YAML, unknown or repeated key (with the nearest known one),
-// wrong value.
+// Throws loop::UsageError: not readable, not YAML, unknown or repeated key (with the nearest known
+// one), wrong value.
 Config read_config(const std::filesystem::path& file, const std::vector<std::string>& overrides);
 
 // The whole configuration as a file that read_config accepts.
