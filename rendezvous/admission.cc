@@ -81,6 +81,14 @@ std::vector<NodeId> StateMachine::Impl::known_nodes() const {
   return nodes;
 }
 
+std::vector<NodeId> StateMachine::Impl::waiting_nodes() const {
+  std::vector<NodeId> nodes;
+  for (const auto& [node, member] : members.all()) {
+    if (member.is_ready) nodes.push_back(node);
+  }
+  return nodes;
+}
+
 // A newer generation than ours is known: of another life of the service. Ours will be newer still.
 void StateMachine::Impl::hear_generation(Instant now, Generation heard) {
   if (heard <= current) return;

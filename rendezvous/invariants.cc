@@ -92,8 +92,8 @@ std::vector<std::string> Invariants::check(const ObservedStep& step) {
   check_tickets(step);
   check_refused(step);
   check_phases(step);
+  check_budget(step);  // a step charges the old generation before it publishes a new one
   check_generation(step);
-  check_budget(step);
   check_deadline(step);
   return std::exchange(broken_, {});
 }

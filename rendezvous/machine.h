@@ -110,6 +110,7 @@ struct StateMachine::Impl {
   // The member that says this, new or known. Requires that it was not refused.
   Member& admit(Instant now, const NodeFacts& facts);
   std::vector<NodeId> known_nodes() const;
+  std::vector<NodeId> waiting_nodes() const;
   void hear_generation(Instant now, Generation heard);
 
   // --- phases.cc ---

@@ -74,14 +74,12 @@ Instant StateMachine::Impl::join_timeout_at(const Member& member) const {
 
 void StateMachine::Impl::refuse_late_joins(Instant now) {
   if (phase == Phase::Active || phase == Phase::Closed) return;
-  std::vector<NodeId> came;
   std::vector<NodeId> late;
   for (const auto& [node, member] : members.all()) {
-    if (!member.is_ready) continue;
-    came.push_back(node);
-    if (member.join && join_timeout_at(member) <= now) late.push_back(node);
+    if (member.is_ready && member.join && join_timeout_at(member) <= now) late.push_back(node);
   }
-  const Refusal refusal = join_timed_out(config, came);
+  if (late.empty()) return;
+  const Refusal refusal = join_timed_out(config, waiting_nodes());
   for (const NodeId& node : late) {
     Member& member = *members.find(node);
     actions.push_back(AnswerJoin{member.join->ticket, refusal});

@@ -270,15 +270,6 @@ TEST_F(Active, ServesABlackboardPerGeneration) {
   EXPECT_FALSE(lookup_reply(look_up(generation(), "id")));
 }
 
-TEST_F(Active, SpreadsHeartbeatsOfALargeGroup) {
-  start(config_of(1024, 1024));
-  for (int i = 0; i < 1024; ++i) join("n" + std::to_string(i));
-  ASSERT_EQ(phase(), Phase::Active);
-  const auto reply = std::get<HeartbeatReply>(heartbeat("n7"));
-  EXPECT_EQ(reply.interval, seconds(2));
-  EXPECT_EQ(reply.lease, seconds(6));
-}
-
 TEST_F(Active, SendsTheConfiguredHeartbeatToASmallGroup) {
   start(config_of(1, 1));
   form({"n1"});
