@@ -4,14 +4,14 @@
 #
 # Made only when a target that uses it is built. Off with -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON.
 
-add_library(lrun_torch STATIC ${CMAKE_SOURCE_DIR}/cmake/torch_pch.cc)
-_lrun_common(lrun_torch)
-target_link_libraries(lrun_torch PUBLIC LibTorch::cpu)
-# The header and all that share it must be compiled alike; trainer/ says why without contraction.
-target_compile_options(lrun_torch PUBLIC -ffp-contract=off)
-target_precompile_headers(lrun_torch PRIVATE <torch/torch.h>)
+# lrun_precompile_torch(target): the target whose header is shared, exactly one.
+function(lrun_precompile_torch target)
+  # The header and all that share it must be compiled alike; trainer/ says why without contraction.
+  target_compile_options(${target} PUBLIC -ffp-contract=off)
+  target_precompile_headers(${target} PRIVATE <torch/torch.h>)
+endfunction()
 
-# lrun_use_torch(target): links LibTorch and shares the precompiled header.
+# lrun_use_torch(target): links LibTorch and shares the precompiled header of lrun_torch.
 function(lrun_use_torch target)
   target_link_libraries(${target} PRIVATE lrun_torch)
   target_precompile_headers(${target} REUSE_FROM lrun_torch)

@@ -25,8 +25,7 @@ double factor(const Schedule& schedule, std::int64_t step) {
     case ScheduleKind::Linear:
       return std::max(schedule.floor, 1 - decay_progress(schedule, step));
     case ScheduleKind::Cosine: {
-      const double angle =
-          std::numbers::pi * 2 * schedule.cycles * decay_progress(schedule, step);
+      const double angle = std::numbers::pi * 2 * schedule.cycles * decay_progress(schedule, step);
       return schedule.floor + (1 - schedule.floor) * 0.5 * (1 + std::cos(angle));
     }
   }
@@ -71,9 +70,12 @@ ScheduleKind schedule_kind(std::string_view name) {
 
 std::string to_string(ScheduleKind kind) {
   switch (kind) {
-    case ScheduleKind::Constant: return "constant";
-    case ScheduleKind::Linear: return "linear";
-    case ScheduleKind::Cosine: return "cosine";
+    case ScheduleKind::Constant:
+      return "constant";
+    case ScheduleKind::Linear:
+      return "linear";
+    case ScheduleKind::Cosine:
+      return "cosine";
   }
   throw std::logic_error("a schedule kind without a name");
 }

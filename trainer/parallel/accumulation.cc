@@ -29,7 +29,8 @@ int nodes_ending_with(int leaf, comm::Subtree subtree) {
   while (subtree.leaves() > 1) {
     const int split = comm::split_of(subtree);
     if (leaf == subtree.last - 1) ++nodes;
-    subtree = leaf < split ? comm::Subtree{subtree.first, split} : comm::Subtree{split, subtree.last};
+    subtree =
+        leaf < split ? comm::Subtree{subtree.first, split} : comm::Subtree{split, subtree.last};
   }
   return nodes;
 }

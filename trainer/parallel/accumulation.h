@@ -18,16 +18,16 @@ namespace lrun::parallel {
 // What to do with the gradient of one leaf: `destination = addends[n−1] + (… + (addends[0] + g))`.
 struct LeafStep {
   int leaf = 0;
-  int destination = 0;         // buffer index
-  std::vector<int> addends;    // buffer indices, innermost first; the last one is `destination`
+  int destination = 0;       // buffer index
+  std::vector<int> addends;  // buffer indices, innermost first; the last one is `destination`
 };
 
 // The whole block of a rank. `sums[i]` of `subtrees[i]` stays in its buffer until the step ends.
 struct AccumulationPlan {
-  std::vector<LeafStep> steps;           // one per leaf of the block, in order
-  std::vector<comm::Subtree> subtrees;   // the complete subtrees of the block, in leaf order
-  std::vector<int> sums;                 // the buffer that ends up with each subtree's sum
-  int buffers = 0;                       // live gradient buffers needed
+  std::vector<LeafStep> steps;          // one per leaf of the block, in order
+  std::vector<comm::Subtree> subtrees;  // the complete subtrees of the block, in leaf order
+  std::vector<int> sums;                // the buffer that ends up with each subtree's sum
+  int buffers = 0;                      // live gradient buffers needed
 };
 
 AccumulationPlan plan_accumulation(comm::Subtree block, int leaves);

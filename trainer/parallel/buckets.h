@@ -18,8 +18,8 @@ namespace lrun::parallel {
 inline constexpr std::int64_t kFirstBucketBytes = 1 << 20;
 
 struct Bucket {
-  comm::Range range;                // elements of the flat vector, padding included
-  std::vector<std::size_t> slots;   // indices into FlatLayout::slots
+  comm::Range range;               // elements of the flat vector, padding included
+  std::vector<std::size_t> slots;  // indices into FlatLayout::slots
 };
 
 // Bucket 0 holds the last parameters. A parameter larger than `bytes_max` is a bucket by itself.

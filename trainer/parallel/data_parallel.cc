@@ -304,8 +304,7 @@ std::string DataParallel::weights_sha256() const {
 
 std::int64_t DataParallel::buffer_bytes() const {
   const auto moments = impl_->optimizer.exp_avg().nbytes() + impl_->optimizer.exp_avg_sq().nbytes();
-  return static_cast<std::int64_t>(impl_->flat_parameters.nbytes() + moments) +
-         impl_->sums.bytes();
+  return static_cast<std::int64_t>(impl_->flat_parameters.nbytes() + moments) + impl_->sums.bytes();
 }
 
 }  // namespace lrun::parallel

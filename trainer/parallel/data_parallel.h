@@ -21,11 +21,11 @@
 namespace lrun::parallel {
 
 struct Options {
-  int leaves = 4;                 // K; at least the world size, else std::invalid_argument
-  int zero_stage = 0;             // 0: moments on every rank; 1: moments of the own shard only
-  double max_norm = 0;            // clip the global L2 norm to this; 0: do not clip
+  int leaves = 4;       // K; at least the world size, else std::invalid_argument
+  int zero_stage = 0;   // 0: moments on every rank; 1: moments of the own shard only
+  double max_norm = 0;  // clip the global L2 norm to this; 0: do not clip
   std::int64_t bucket_bytes = 4 << 20;
-  std::uint64_t seed = 0;         // every leaf's random stream derives from it (seeds.h)
+  std::uint64_t seed = 0;  // every leaf's random stream derives from it (seeds.h)
   optim::AdamWOptions adamw = {};
 };
 
@@ -67,10 +67,10 @@ class DataParallel {
   void begin_leaf(int leaf);
   void end_leaf(int leaf, double loss_sum, std::int64_t count);
 
-  // After all leaves of the block. Reduces, divides by the count of the whole global batch, clips, updates with this learning
-  // rate, gathers the parameters. A global batch without any counted sample has no finite norm, so
-  // it changes nothing. Throws the Comm's errors; then the state is that of the last
-  // completed step or unusable: reload it.
+  // After all leaves of the block. Reduces, divides by the count of the whole global batch, clips,
+  // updates with this learning rate, gathers the parameters. A global batch without any counted
+  // sample has no finite norm, so it changes nothing. Throws the Comm's errors; then the state is
+  // that of the last completed step or unusable: reload it.
   StepResult step(double learning_rate);
 
   const FlatLayout& layout() const;

@@ -13,7 +13,7 @@
 
 namespace lrun::parallel {
 
-inline constexpr std::int64_t kSlotElements = 16;        // 64 bytes of fp32
+inline constexpr std::int64_t kSlotElements = 16;  // 64 bytes of fp32
 inline constexpr std::int64_t kNormBlockElements = 4096;
 
 struct Slot {

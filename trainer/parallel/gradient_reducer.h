@@ -26,7 +26,7 @@ class GradientReducer {
  public:
   struct Plan {
     Reduction reduction = Reduction::EveryRank;
-    int leaves = 1;                  // of the whole global batch
+    int leaves = 1;  // of the whole global batch
     std::int64_t bucket_bytes = 0;
   };
   // All references outlive the reducer.

@@ -14,9 +14,9 @@ namespace lrun::parallel {
 
 // Of this rank: its leaves in order, and the norm blocks of its shard in order.
 struct RankTotals {
-  std::int64_t count = 0;            // counted samples
-  std::vector<double> leaf_losses;   // Σ of each leaf's losses
-  std::vector<double> square_sums;   // of the summed gradient
+  std::int64_t count = 0;           // counted samples
+  std::vector<double> leaf_losses;  // Σ of each leaf's losses
+  std::vector<double> square_sums;  // of the summed gradient
 };
 
 // Of the whole global batch.

@@ -41,8 +41,8 @@ TEST(Clip, SquaresBeyondFloatRangeStayFinite) {
 }
 
 TEST(Clip, OneBadElementMakesTheNormNotFinite) {
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
-                          std::numeric_limits<float>::infinity()}) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     auto all = values(128);
     all[77] = bad;
     EXPECT_FALSE(std::isfinite(norm_of(block_square_sums(all, 64))));

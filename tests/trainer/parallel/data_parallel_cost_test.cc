@@ -157,20 +157,19 @@ Names events_of_a_step(int leaves, int stage) {
 }
 
 TEST(Overlap, BucketsLeaveWhileBackwardGoesOn) {
-  EXPECT_EQ(events_of_a_step(2, 1),
-            (Names{"layer3", "reduce_scatter", "layer2", "reduce_scatter", "layer1",
-                   "reduce_scatter", "layer0", "reduce_scatter", "step", "all_gather_bytes",
-                   "all_gather"}));
+  EXPECT_EQ(events_of_a_step(2, 1), (Names{"layer3", "reduce_scatter", "layer2", "reduce_scatter",
+                                           "layer1", "reduce_scatter", "layer0", "reduce_scatter",
+                                           "step", "all_gather_bytes", "all_gather"}));
   EXPECT_EQ(events_of_a_step(2, 0),
-            (Names{"layer3", "all_reduce", "layer2", "all_reduce", "layer1", "all_reduce",
-                   "layer0", "all_reduce", "step", "all_gather_bytes"}));
+            (Names{"layer3", "all_reduce", "layer2", "all_reduce", "layer1", "all_reduce", "layer0",
+                   "all_reduce", "step", "all_gather_bytes"}));
 }
 
 TEST(Overlap, EarlierLeavesOnlyAccumulate) {
   EXPECT_EQ(events_of_a_step(4, 1),
             (Names{"layer3", "layer2", "layer1", "layer0", "layer3", "reduce_scatter", "layer2",
-                   "reduce_scatter", "layer1", "reduce_scatter", "layer0", "reduce_scatter",
-                   "step", "all_gather_bytes", "all_gather"}));
+                   "reduce_scatter", "layer1", "reduce_scatter", "layer0", "reduce_scatter", "step",
+                   "all_gather_bytes", "all_gather"}));
 }
 
 TEST(Overlap, AnErrorOfTheCommLeavesBackwardWithItsOwnType) {

@@ -254,8 +254,8 @@ TEST(DataParallel, StateMovesToAnotherInstanceAndWorld) {
       others.zero_stage = stage;
       DataParallel training(named_parameters(model), comm, others);
       for (const OwnedState& state : training.owned_state()) {
-        std::copy_n(saved.at(state.kind).begin() + training.owned().begin,
-                    training.owned().size(), state.values->data_ptr<float>());
+        std::copy_n(saved.at(state.kind).begin() + training.owned().begin, training.owned().size(),
+                    state.values->data_ptr<float>());
       }
       training.after_load(3);
       compute_leaves(training, model, 3);

@@ -21,10 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr int kSteps = 50;
 constexpr Options kOptions{.leaves = 4, .zero_stage = 1, .max_norm = 1.0};
-constexpr optim::Schedule kSchedule{.kind = optim::ScheduleKind::Cosine,
-                                    .rate = 3e-3,
-                                    .warmup_steps = 5,
-                                    .total_steps = kSteps};
+constexpr optim::Schedule kSchedule{
+    .kind = optim::ScheduleKind::Cosine, .rate = 3e-3, .warmup_steps = 5, .total_steps = kSteps};
 
 template <class Value>
 void append(const fs::path& file, const Value* values, std::int64_t count) {
@@ -64,9 +62,9 @@ void write_inputs(const fs::path& folder) {
     const double rate = optim::learning_rate(kSchedule, step);
     append(folder / "rates.f64", &rate, 1);
   }
-  std::ofstream(folder / "settings.txt") << kSteps << ' ' << kOptions.leaves << ' ' << kLeafSamples
-                                         << ' ' << kOptions.max_norm << ' '
-                                         << kOptions.adamw.weight_decay << '\n';
+  std::ofstream(folder / "settings.txt")
+      << kSteps << ' ' << kOptions.leaves << ' ' << kLeafSamples << ' ' << kOptions.max_norm << ' '
+      << kOptions.adamw.weight_decay << '\n';
 }
 
 struct Trained {
@@ -124,8 +122,8 @@ class Peer : public testing::Test {
   }
   int run_peer() const {
     const std::string script = LRUN_SOURCE_DIR "/tests/trainer/parallel/peer_adamw.py";
-    const std::string command = "timeout 90 '" + python_ + "' '" + script + "' '" +
-                                folder_.string() + "'";
+    const std::string command =
+        "timeout 90 '" + python_ + "' '" + script + "' '" + folder_.string() + "'";
     return std::system(command.c_str());
   }
 

@@ -23,7 +23,7 @@ Batch batch_of(std::int64_t step, int leaf);
 
 struct SmallModelOptions {
   double dropout = 0;
-  bool has_unused = false;         // registers a layer that forward never uses
+  bool has_unused = false;  // registers a layer that forward never uses
   std::int64_t hidden = 48;
 };
 
