@@ -65,9 +65,9 @@ class Comm {
   struct Options {
     GlobalRank rank;
     int world_size = 1;
-    Generation generation;           // part of the nonce that a peer must present
-    std::string host;                // the address to publish to peers; workers that share
-    std::string node;                // `node` use shared memory, others TCP
+    Generation generation;  // part of the nonce that a peer must present
+    std::string host;       // the address to publish to peers; workers that share
+    std::string node;       // `node` use shared memory, others TCP
     bool use_shared_memory = true;
     std::chrono::milliseconds connect_deadline = std::chrono::seconds(60);
     std::chrono::milliseconds deadline = std::chrono::minutes(5);

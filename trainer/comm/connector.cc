@@ -129,8 +129,7 @@ std::string Connector::look_up_text(GlobalRank owner, const std::string& key) {
   try {
     return bootstrap_.lookup(key, left());
   } catch (const DeadlineExceeded&) {
-    throw DeadlineExceeded("rank " + std::to_string(owner.value) +
-                           " has not said within " +
+    throw DeadlineExceeded("rank " + std::to_string(owner.value) + " has not said within " +
                            std::to_string(options_.connect_deadline.count()) +
                            " ms where it can be reached ('" + key + "' is not published)");
   }
@@ -138,8 +137,8 @@ std::string Connector::look_up_text(GlobalRank owner, const std::string& key) {
 
 void Connector::plan_dials(GlobalRank peer) {
   const Address& address = addresses_.at(peer);
-  const bool is_shared = options_.use_shared_memory && address.unix_name != "-" &&
-                         address.node == options_.node;
+  const bool is_shared =
+      options_.use_shared_memory && address.unix_name != "-" && address.node == options_.node;
   if (is_shared) {
     dials_.push_back({peer, Purpose::ControlAndSharedMemory});
   } else {
@@ -188,9 +187,7 @@ void Connector::advance_handshakes() {
       }
     }
   }
-  handshakes_.remove_if([](const Handshake& handshake) {
-    return !handshake.is_unfinished();
-  });
+  handshakes_.remove_if([](const Handshake& handshake) { return !handshake.is_unfinished(); });
 }
 
 // A peer that dialled again, because it missed an answer, replaces its first connection.

@@ -1,5 +1,5 @@
-// Connects one rank to all others: addresses through the bootstrap, then one handshake a connection,
-// all at once under one deadline.
+// Connects one rank to all others: addresses through the bootstrap, then one handshake a
+// connection, all at once under one deadline.
 //
 // Owns listeners and unfinished connections. Higher ranks dial lower ones. Used once, by the thread
 // that calls Comm::connect.

@@ -197,8 +197,8 @@ void Engine::check_deadline(Clock::time_point now) {
   if (!current_ || now < current_until_) return;
   const auto silent = current_->waiting_for();
   fail({Failure::Kind::DeadlineExceeded, silent.empty() ? rank_ : silent.front(),
-        current_->name() + " did not end within " + std::to_string(deadline_.count()) +
-            " ms; " + to_text(rank_) + " waits for " + to_text(silent)});
+        current_->name() + " did not end within " + std::to_string(deadline_.count()) + " ms; " +
+            to_text(rank_) + " waits for " + to_text(silent)});
 }
 
 void Engine::check_peers() {

@@ -62,8 +62,8 @@ bool Execution::push_frame(Lane& lane, const Frame& frame) {
   switch (frame.kind) {
     case Frame::Kind::Terms:
       for (const float* values : operation_->mine) {
-        pieces_.push_back(std::as_bytes(std::span(
-            values + frame.range.begin, static_cast<std::size_t>(frame.range.size()))));
+        pieces_.push_back(std::as_bytes(
+            std::span(values + frame.range.begin, static_cast<std::size_t>(frame.range.size()))));
       }
       break;
     case Frame::Kind::Values:
@@ -157,7 +157,7 @@ bool Execution::sum_next_chunk() {
 }
 
 std::vector<GlobalRank> Execution::waiting_for() const {
-  std::vector<GlobalRank> first;  // silent: neither header nor terms, or no room for ours
+  std::vector<GlobalRank> first;   // silent: neither header nor terms, or no room for ours
   std::vector<GlobalRank> second;  // values that may in turn wait for somebody silent
   for (const Lane& lane : lanes_) {
     const bool lacks_values = lane.is_header_checked && lane.received < lane.incoming.size() &&
@@ -177,7 +177,8 @@ const Peer* Execution::find_lost() const {
     if (lane.peer->control.is_gone() && !lane.is_sending_done()) return lane.peer;
     // What it sent before it went arrives on the link: over TCP perhaps later than the news.
     const bool has_descriptor = lane.peer->link->descriptor() >= 0;
-    const bool is_drained = has_descriptor ? lane.peer->link->is_closed() : lane.peer->control.is_gone();
+    const bool is_drained =
+        has_descriptor ? lane.peer->link->is_closed() : lane.peer->control.is_gone();
     if (is_drained && lane.is_reading()) return lane.peer;
   }
   return nullptr;

@@ -66,9 +66,9 @@ Handle GroupComm::all_gather(std::span<float> whole, std::span<const Range> shar
 Handle GroupComm::all_reduce(std::span<const SubtreeSum> mine, int leaves,
                              std::span<float> result) {
   const auto elements = static_cast<std::int64_t>(result.size());
-  auto operation = make_operation(OperationKind::AllReduce, elements,
-                                  static_cast<int>(sizeof(float)),
-                                  even_shards(elements, world_size_));
+  auto operation =
+      make_operation(OperationKind::AllReduce, elements, static_cast<int>(sizeof(float)),
+                     even_shards(elements, world_size_));
   operation->result = std::as_writable_bytes(result).data();
   add_reduction(*operation, mine, leaves);
   return issue(std::move(operation));
@@ -101,8 +101,8 @@ void GroupComm::broadcast(std::span<std::byte> bytes, GlobalRank root) {
   require(root.value >= 0 && root.value < world_size_,
           "broadcast: root " + std::to_string(root.value) + " is no rank of a world of " +
               std::to_string(world_size_));
-  auto operation = make_operation(OperationKind::Broadcast, static_cast<std::int64_t>(bytes.size()),
-                                  1, {});
+  auto operation =
+      make_operation(OperationKind::Broadcast, static_cast<std::int64_t>(bytes.size()), 1, {});
   operation->collective.root = root;
   operation->header.root = root.value;
   operation->result = bytes.data();

@@ -129,8 +129,8 @@ bool Handshake::make_link() {
   try {
     Doorbell peer = Doorbell::open(std::move(descriptors_[0]), std::move(descriptors_[1]));
     SharedMemory outgoing = SharedMemory::map(std::move(descriptors_[2]), Ring::kMemoryBytes);
-    link_ = std::make_unique<SharedLink>(std::move(*incoming_), std::move(outgoing),
-                                         std::move(peer));
+    link_ =
+        std::make_unique<SharedLink>(std::move(*incoming_), std::move(outgoing), std::move(peer));
     return true;
   } catch (const std::exception&) {  // what the peer sent is not what it should be
     return false;

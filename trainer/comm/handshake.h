@@ -46,7 +46,8 @@ class Handshake {
  public:
   enum class State { Greeting, Descriptors, Done, Failed };
 
-  // `mine` says who we are and, when dialling, what for. `doorbell`: this rank's own; outlives this.
+  // `mine` says who we are and, when dialling, what for. `doorbell`: this rank's own; outlives
+  // this.
   static Handshake dial(Fd socket, const Greeting& mine, GlobalRank peer, const Doorbell& doorbell);
   static Handshake accept(Fd socket, const Greeting& mine, const Doorbell& doorbell);
 

@@ -14,14 +14,20 @@
 
 namespace lrun::comm {
 
-enum class OperationKind : std::uint32_t { ReduceScatter, AllGather, AllReduce, Broadcast, Barrier };
+enum class OperationKind : std::uint32_t {
+  ReduceScatter,
+  AllGather,
+  AllReduce,
+  Broadcast,
+  Barrier
+};
 
 struct OperationHeader {
   std::uint64_t magic = 0x4c52554e434f4d31;  // "LRUNCOM1"
   std::uint64_t sequence = 0;                // operations of this Comm before this one
   OperationKind kind = OperationKind::Barrier;
-  std::int32_t leaves = 0;    // of the reduction tree; 0 without one
-  std::int32_t root = 0;      // of a broadcast
+  std::int32_t leaves = 0;  // of the reduction tree; 0 without one
+  std::int32_t root = 0;    // of a broadcast
   std::int32_t element_bytes = 0;
   std::int64_t elements = 0;  // of the whole buffer
   std::uint64_t shards = 0;   // fingerprint of the ranks' ranges

@@ -1,5 +1,5 @@
-// Values that ranks of one process (threads) leave for each other. For tests and benchmarks, and for
-// programs that run a whole world in one process. Any thread.
+// Values that ranks of one process (threads) leave for each other. For tests and benchmarks, and
+// for programs that run a whole world in one process. Any thread.
 #pragma once
 
 #include <condition_variable>

@@ -85,8 +85,8 @@ std::vector<Frame> frames_between(const Collective& collective, GlobalRank from,
     }
     case OperationKind::Broadcast:
       if (from != collective.root) return {};
-      return to_frames(Frame::Kind::Values, cut({0, collective.elements}, chunk_elements(collective)),
-                       false);
+      return to_frames(Frame::Kind::Values,
+                       cut({0, collective.elements}, chunk_elements(collective)), false);
     case OperationKind::Barrier:
       return {};
   }

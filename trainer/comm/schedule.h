@@ -42,9 +42,9 @@ struct Collective {
   OperationKind kind = OperationKind::Barrier;
   std::int64_t elements = 0;
   int element_bytes = 1;
-  std::vector<Range> shards = {};   // by rank; empty for broadcast and barrier
-  std::vector<int> subtrees = {};   // by rank: how many terms it has; empty without a reduction
-  GlobalRank root = {};             // of a broadcast
+  std::vector<Range> shards = {};  // by rank; empty for broadcast and barrier
+  std::vector<int> subtrees = {};  // by rank: how many terms it has; empty without a reduction
+  GlobalRank root = {};            // of a broadcast
 };
 
 // An all_reduce in one hop: every rank sums the whole buffer as one chunk, after all its own terms

@@ -1,7 +1,7 @@
 // The data path between two ranks of one node: a ring in shared memory in each direction.
 //
-// Owns the mapping of both rings and the peer's doorbell. One copy into the ring by the sender; sums
-// read from it where it is.
+// Owns the mapping of both rings and the peer's doorbell. One copy into the ring by the sender;
+// sums read from it where it is.
 #pragma once
 
 #include "trainer/comm/doorbell.h"

@@ -16,8 +16,8 @@ struct TcpListener {
   int port = 0;
 };
 
-// A numeric `host` of this machine is bound itself; for a name, or an address that this machine does
-// not have (it sits behind a translation), all interfaces are.
+// A numeric `host` of this machine is bound itself; for a name, or an address that this machine
+// does not have (it sits behind a translation), all interfaces are.
 TcpListener listen_tcp(const std::string& host);
 
 struct UnixListener {

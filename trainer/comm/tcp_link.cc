@@ -30,8 +30,7 @@ std::vector<iovec> remaining(std::span<const Link::Bytes> pieces, std::size_t se
 }  // namespace
 
 // Aligned for floats, as operator new[] gives it.
-TcpLink::TcpLink(Fd socket)
-    : socket_(std::move(socket)), frame_(new std::byte[kFrameBytesMax]) {}
+TcpLink::TcpLink(Fd socket) : socket_(std::move(socket)), frame_(new std::byte[kFrameBytesMax]) {}
 
 bool TcpLink::send(std::span<const Bytes> pieces) {
   is_blocked_ = false;

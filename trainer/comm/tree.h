@@ -1,4 +1,4 @@
-// The canonical binary tree over the leaves of a global batch (trainer.md §3.4), as arithmetic.
+// The canonical binary tree over the leaves of a global batch, as arithmetic.
 //
 // Pure. sum(a, b) is one leaf, or sum(a, a + h) + sum(a + h, b) with h the largest power of two
 // < b − a. Ranks own contiguous blocks of leaves; only the sums of complete subtrees inside a block

@@ -68,8 +68,7 @@ void TreeSum::add(std::span<const float* const> terms, float* out, std::int64_t 
       float* target = step.target.kind == Place::Kind::Out
                           ? out + begin
                           : partials.data() + step.target.index * kPassElements;
-      add_arrays(at(step.left), at(step.right), target,
-                 std::min(kPassElements, elements - begin));
+      add_arrays(at(step.left), at(step.right), target, std::min(kPassElements, elements - begin));
     }
   }
 }

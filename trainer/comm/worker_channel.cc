@@ -45,8 +45,7 @@ std::unique_ptr<WorkerChannel> WorkerChannel::open(const WorkerEnv& worker, bool
   if (!wake.is_open()) {
     throw std::system_error(errno, std::generic_category(), "cannot create an event descriptor");
   }
-  std::unique_ptr<WorkerChannel> opened(
-      new WorkerChannel(Fd(worker.channel_fd), std::move(wake)));
+  std::unique_ptr<WorkerChannel> opened(new WorkerChannel(Fd(worker.channel_fd), std::move(wake)));
   opened->send(channel::Hello{.live = live});
   return opened;
 }
@@ -81,8 +80,8 @@ void WorkerChannel::send(const channel::FromWorker& message) {
 
 bool WorkerChannel::flush() {
   while (!outgoing_.empty()) {
-    const auto sent = ::send(socket_.get(), outgoing_.data(), outgoing_.size(),
-                             MSG_NOSIGNAL | MSG_DONTWAIT);
+    const auto sent =
+        ::send(socket_.get(), outgoing_.data(), outgoing_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
     outgoing_.erase(0, static_cast<std::size_t>(sent));

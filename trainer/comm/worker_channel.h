@@ -1,7 +1,7 @@
 // The worker's end of the channel to its agent: the only place of the trainer that touches it.
 //
-// Owns the inherited socket, the lines waiting to be sent, and what the agent has asked for. Refuses
-// to know training. Called by the loop (progress, checkpoints, drain), by ChannelBootstrap
+// Owns the inherited socket, the lines waiting to be sent, and what the agent has asked for.
+// Refuses to know training. Called by the loop (progress, checkpoints, drain), by ChannelBootstrap
 // (publish, lookup) and by the Comm's pulse; all functions from any thread. A reader thread of its
 // own takes the agent's lines, so that an abort is seen at once; a dead agent or a broken line ends
 // the channel, never the training.

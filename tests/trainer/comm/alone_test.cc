@@ -78,9 +78,10 @@ TEST(Alone, PulseComesWhileIdle) {
 }
 
 TEST(Alone, RefusesARankOutsideTheWorld) {
-  EXPECT_THROW(Comm::connect({.rank = {2}, .world_size = 2, .generation = {}, .host = "", .node = ""},
-                             nullptr),
-               std::invalid_argument);
+  EXPECT_THROW(
+      Comm::connect({.rank = {2}, .world_size = 2, .generation = {}, .host = "", .node = ""},
+                    nullptr),
+      std::invalid_argument);
 }
 
 }  // namespace

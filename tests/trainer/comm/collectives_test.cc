@@ -100,8 +100,8 @@ TEST_P(Collectives, AllGatherGivesEveryRankAllRanges) {
   for (const std::int64_t elements : {0, 3, 100'000}) {
     const auto expected = leaf_values(1, elements);
     world().run([&](Comm& comm) {
-      for (const auto& shards : {even_shards(elements, comm.world_size()),
-                                 uneven_shards(elements, comm.world_size())}) {
+      for (const auto& shards :
+           {even_shards(elements, comm.world_size()), uneven_shards(elements, comm.world_size())}) {
         std::vector<float> whole(static_cast<std::size_t>(elements), -1);
         const Range own = shards[static_cast<std::size_t>(comm.rank().value)];
         std::copy(expected.begin() + own.begin, expected.begin() + own.end,
@@ -129,9 +129,11 @@ TEST_P(Collectives, BytesOfEveryRankInRankOrder) {
 TEST_P(Collectives, BroadcastFromEachRank) {
   world().run([](Comm& comm) {
     for (int root = 0; root < comm.world_size(); ++root) {
-      std::vector<std::byte> bytes(300'001, std::byte{static_cast<unsigned char>(comm.rank().value)});
+      std::vector<std::byte> bytes(300'001,
+                                   std::byte{static_cast<unsigned char>(comm.rank().value)});
       comm.broadcast(bytes, GlobalRank{root});
-      EXPECT_EQ(bytes, std::vector<std::byte>(300'001, std::byte{static_cast<unsigned char>(root)}));
+      EXPECT_EQ(bytes,
+                std::vector<std::byte>(300'001, std::byte{static_cast<unsigned char>(root)}));
     }
   });
 }

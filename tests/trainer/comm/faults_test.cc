@@ -55,7 +55,8 @@ milliseconds time_to_abort(const World& world) {
     last_back_at = std::max(last_back_at.load(), steady_clock::now().time_since_epoch().count());
     EXPECT_THAT(text, StartsWith("Aborted: rank 0 aborted: no more"));
   });
-  return std::chrono::duration_cast<milliseconds>(steady_clock::duration(last_back_at - aborted_at));
+  return std::chrono::duration_cast<milliseconds>(
+      steady_clock::duration(last_back_at - aborted_at));
 }
 
 TEST_P(Faults, AbortEndsPendingOperationsEverywhere) {

@@ -22,8 +22,7 @@ std::string reduce_for_ever(Comm& comm) {
   const std::int64_t elements = 1 << 20;
   std::vector<float> values(elements, 1.0f);
   std::vector<SubtreeSum> sums;
-  for (const Subtree& subtree :
-       complete_subtrees(block_of(comm.rank(), comm.world_size(), 8), 8)) {
+  for (const Subtree& subtree : complete_subtrees(block_of(comm.rank(), comm.world_size(), 8), 8)) {
     sums.push_back({subtree, values});
   }
   std::vector<float> result(elements);

@@ -128,9 +128,8 @@ TEST_F(WorkerChannelTest, AbortCallsBackAndAnAssignmentClearsIt) {
 }
 
 TEST_F(WorkerChannelTest, EndsWhenTheAgentDies) {
-  auto value = std::async(std::launch::async, [this] {
-    return outcome_of([&] { channel_->lookup("a", kPatience); });
-  });
+  auto value = std::async(std::launch::async,
+                          [this] { return outcome_of([&] { channel_->lookup("a", kPatience); }); });
   agent_.reset();
   EXPECT_EQ(value.get(), "other: the channel to the agent has closed");
   EXPECT_FALSE(channel_->is_open());
