@@ -30,8 +30,8 @@ SHOW_SECONDS = 5  # without a terminal
 
 ENDPOINT = re.compile(r'127\.0\.0\.1:(\d+)/metrics')
 SAMPLE = re.compile(r'^(\w+)(\{[^}]*\})? (\S+)$', re.M)
-ACCURACY = re.compile(r'test_accuracy[=: ]+([\d.]+)')
-WEIGHTS = re.compile(r'\b([0-9a-f]{64})\b')
+ACCURACY = re.compile(r'test accuracy: ([\d.]+) %')
+WEIGHTS = re.compile(r'weights sha256: ([0-9a-f]{64}) \(step (\d+)\)')
 
 
 class Failed(Exception):
@@ -116,7 +116,6 @@ class Job:
 
     def show(self, numbers):
         step = max(steps_of(numbers).values(), default=0)
-        self.last_step = max(self.last_step, int(step))
         on_terminal = sys.stdout.isatty()
         now = time.monotonic()
         if on_terminal:
@@ -137,7 +136,9 @@ class Job:
             raise Failed(
                 f'{self.name} ended with {self.process.returncode}; log: {self.log}\n{tail}'
             )
-        return float(accuracy[-1]), weights[-1]
+        sha256, step = weights[-1]
+        self.last_step = int(step)
+        return float(accuracy[-1]) / 100, sha256
 
     def stop(self):
         if self.is_running():

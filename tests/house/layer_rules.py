@@ -35,7 +35,10 @@ PURE_HEADERS = {
     'trainer/data/elastic_sampler',
     'trainer/optim/schedules',
 }
-GRPC_FILES = {'rendezvous/server.cc', 'rendezvous/client.cc', 'rendezvous/convert.cc'}
+GRPC_FILES = {
+    f'rendezvous/{name}.cc'
+    for name in ('server', 'client', 'convert', 'convert_nouns', 'convert_status', 'transport')
+}
 
 # First match wins: what an included name is.
 KINDS = [
