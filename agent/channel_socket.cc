@@ -25,11 +25,13 @@ constexpr std::size_t kDrainBytesMax = 64 * kReadBytes;
 
 ChannelSocket::ChannelSocket(boost::asio::io_context& loop, Fd agents_end, Callbacks callbacks)
     : callbacks_(std::move(callbacks)),
-      watch_(std::make_unique<DescriptorWatch>(loop, std::move(agents_end))) {
-  watch_->on_readable([this] { read(); });
-}
+      watch_(std::make_unique<DescriptorWatch>(loop, std::move(agents_end))) {}
 
 ChannelSocket::~ChannelSocket() = default;
+
+void ChannelSocket::start() {
+  if (is_open()) watch_->on_readable([this] { read(); });
+}
 
 void ChannelSocket::send(const channel::ToWorker& message) {
   if (!is_open()) return;

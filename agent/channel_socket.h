@@ -34,6 +34,8 @@ class ChannelSocket {
   ChannelSocket(boost::asio::io_context& loop, Fd agents_end, Callbacks callbacks);
   ~ChannelSocket();
 
+  // Begins to listen: not before the worker's start has been told, so that the order is right.
+  void start();
   // Dropped when the channel is closed.
   void send(const channel::ToWorker& message);
   // The worker is gone: passes on what it said last.

@@ -16,8 +16,9 @@ namespace lrun::agent {
 // Names one started worker between agent and keeper; never reused by an agent.
 using WorkerSerial = std::uint32_t;
 
-// The descriptor under which a worker finds its channel: above those that shell scripts use.
-inline constexpr int kChannelDescriptor = 99;
+// The descriptor under which a worker finds its channel: one digit, so that every shell can name it,
+// and not one of those that shell scripts usually take for themselves (3, 4, 9).
+inline constexpr int kChannelDescriptor = 7;
 // The kernel's own limit for arguments and environment is far below.
 inline constexpr std::size_t kSpawnBytesMax = 8 * 1024 * 1024;
 

@@ -137,6 +137,8 @@ struct Workers::Impl : std::enable_shared_from_this<Workers::Impl> {
     if (!local_rank) return;
     workers[*local_rank].pid = pid;
     emit(WorkerSpawned{*local_rank, pid});
+    const auto worker = workers.find(*local_rank);
+    if (worker != workers.end()) worker->second.channel->start();
   }
 
   void spawn_failed(WorkerSerial serial, std::string reason) {

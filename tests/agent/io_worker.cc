@@ -79,7 +79,8 @@ int ignore_term() {
   wait_for_a_signal();
 }
 
-// Sends text to the agent over its channel and prints what comes back until the channel closes.
+// Sends text to the agent over its channel and prints what comes back: one line, or nothing when the
+// agent closes the channel.
 int speak(const char* text) {
   const char* number = std::getenv("LRUN_CHANNEL_FD");
   if (!number) return 3;
@@ -89,7 +90,9 @@ int speak(const char* text) {
   char piece[4096];
   for (ssize_t got = 0; (got = ::read(channel, piece, sizeof(piece))) > 0;) {
     if (::write(STDOUT_FILENO, piece, static_cast<std::size_t>(got)) != got) return 5;
+    if (std::memchr(piece, '\n', static_cast<std::size_t>(got))) return 0;
   }
+  std::printf("channel closed\n");
   return 0;
 }
 
