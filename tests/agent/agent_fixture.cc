@@ -60,8 +60,8 @@ void AgentRun::start() {
   service.config.kill_grace = options.config.kill_grace;
   service_ = std::make_unique<rendezvous::Service>(loop_, service, [](const auto&) {});
   link_ = std::make_unique<rendezvous::LocalLink>(*service_);
-  metrics_ = std::make_unique<Metrics>(registry_, options.config.facts.slots,
-                                       std::chrono::steady_clock::now());
+  started_at_ = std::chrono::steady_clock::now();
+  metrics_ = std::make_unique<Metrics>(registry_, options.config.facts.slots, started_at_);
   Keeper keeper = Keeper::start();
   keeper_pid_ = keeper.keeper_pid();
   agent_ = std::make_unique<Agent>(loop_, options, std::move(keeper), *link_, metrics_.get(),

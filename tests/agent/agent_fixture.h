@@ -34,6 +34,7 @@ class AgentRun {
 
   Agent& agent() { return *agent_; }
   int keeper_pid() const { return keeper_pid_; }
+  Instant started_at() const { return started_at_; }
   const ProcessMark& mark() const { return mark_; }
   std::string console_stdout() const;
   std::string console_stderr() const;
@@ -56,6 +57,7 @@ class AgentRun {
   Fd stdout_;
   Fd stderr_;
   int keeper_pid_ = -1;
+  Instant started_at_{};
   std::optional<Finish> finish_;
 };
 
