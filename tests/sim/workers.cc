@@ -199,7 +199,10 @@ void Workers::take_step(Worker& worker) {
       return report(worker, channel::Activity::Waiting, GlobalRank{rank});
     }
   }
-  if (worker.habits.steps && worker.step >= *worker.habits.steps) return end(worker, {});
+  if (worker.habits.steps && worker.step >= *worker.habits.steps) {
+    committed_ = std::max(committed_, worker.step);
+    return end(worker, {});
+  }
   if (!is_calm_ && random_.chance(worker.habits.crash_per_step)) {
     chronicle_.count("worker crashed");
     return end(worker, by_signal(SIGSEGV));

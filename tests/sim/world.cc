@@ -413,6 +413,8 @@ int World::running_workers(const std::string& node) const {
   return process == nullptr ? 0 : impl_->workers.running(process->id());
 }
 
+std::int64_t World::committed_step() const { return impl_->workers.committed_step(); }
+
 std::vector<std::string> World::nodes() const {
   std::vector<std::string> names;
   for (const auto& [node, id] : impl_->on_node) names.push_back(node);

@@ -135,6 +135,8 @@ class World {
   // Of the node's last agent that finished.
   std::optional<agent::Finish> ended(const std::string& node) const;
   int running_workers(const std::string& node) const;
+  // The last step that all workers of some generation have completed.
+  std::int64_t committed_step() const;
   std::vector<std::string> nodes() const;
   // Generations that the services published, in order.
   const std::vector<rendezvous::GenerationPublished>& generations() const;
