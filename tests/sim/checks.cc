@@ -24,7 +24,7 @@ void Checks::check(Instant now, const Process& process, const std::vector<agent:
     }
     const auto* change = std::get_if<agent::StateChanged>(&action);
     if (change == nullptr || change->to != AgentState::Starting) continue;
-    check_meaning(now, node, *process.supervisor().assignment());
+    check_meaning(now, process.id(), node, *process.supervisor().assignment());
     const bool begins_anew = change->from == AgentState::Joining;
     require(now, !begins_anew || workers.running(process.id()) <= process.supervisor().assignment()->slots,
             node + " begins a group while workers of the last one run");
@@ -44,7 +44,8 @@ void Checks::check_fence(Instant now, const Process& process) {
               " although " + to_string(newest_) + " exists");
 }
 
-void Checks::check_meaning(Instant now, const std::string& node, const Assignment& assignment) {
+void Checks::check_meaning(Instant now, ProcessId process, const std::string& node,
+                           const Assignment& assignment) {
   const std::string name = "generation " + to_string(assignment.generation);
   auto [at, is_new] = meanings_.try_emplace(assignment.generation);
   Meaning& meaning = at->second;
@@ -52,11 +53,11 @@ void Checks::check_meaning(Instant now, const std::string& node, const Assignmen
     meaning.first = assignment;
     require(now, assignment.restarts_spent <= limits_.max_restarts,
             name + " spends more restarts than allowed");
-    if (at != meanings_.begin()) {
-      require(now, std::prev(at)->second.first.restarts_spent <= assignment.restarts_spent,
-              name + " forgets restarts that were spent");
-    }
   }
+  // A new life of the service knows what those tell it that have lived longer.
+  int& known = spent_known_[process];
+  require(now, known <= assignment.restarts_spent, name + " forgets restarts that were spent");
+  known = assignment.restarts_spent;
   const Assignment& first = meaning.first;
   require(now,
           first.world_size == assignment.world_size &&

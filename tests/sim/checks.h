@@ -1,7 +1,7 @@
 // What only the world can see, and must hold after every step.
 //
 //   * a generation has one meaning: the assignments that agents received for it agree
-//   * the budget: never more restarts than allowed, and never fewer in a later generation
+//   * the budget: never more restarts than allowed, and never fewer than an agent knew before
 //   * the fence: soon after a newer generation exists, no agent starts or runs plain workers of an
 //     older one in the belief that they are current
 //   * commits: the blackboard accepts nothing for an older generation once it has for a newer one
@@ -42,7 +42,8 @@ class Checks {
   void check_fence(Instant now, const Process& process);
 
  private:
-  void check_meaning(Instant now, const std::string& node, const Assignment& assignment);
+  void check_meaning(Instant now, ProcessId process, const std::string& node,
+                     const Assignment& assignment);
   void require(Instant now, bool holds, const std::string& sentence);
 
   struct Meaning {
@@ -56,6 +57,7 @@ class Checks {
   Generation newest_commit_;
   std::map<Ticket, Generation> commits_;
   std::map<Generation, Meaning> meanings_;
+  std::map<ProcessId, int> spent_known_;
 };
 
 }  // namespace lrun::sim
