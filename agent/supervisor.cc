@@ -172,6 +172,7 @@ void Supervisor::Impl::follow(const DrainNode&) {
 
 void Supervisor::Impl::follow(const StopJob& order) {
   closed = order;
+  refusal.reset();
   switch (state) {
     case AgentState::Joining:
     case AgentState::Backoff:
@@ -224,15 +225,12 @@ void Supervisor::Impl::assign_survivors() {
   }
 }
 
-void Supervisor::Impl::refused(const Refusal& refusal) {
-  if (state == AgentState::Reforming) {
-    if (!closed) closed = StopJob{.outcome = Outcome::Failed, .cause = failure};
-    return stop(StopCause::Closed, refusal.sentence);
-  }
-  Finish end{.outcome = Outcome::Failed, .cause = failure};
+void Supervisor::Impl::refused(const Refusal& why) {
   // Closed after this node reported a failure: that failure is the news, not the refusal.
-  if (!failure || refusal.reason != RefuseReason::Closed) end.refusal = refusal;
-  finish(std::move(end), refusal.sentence);
+  if (!failure || why.reason != RefuseReason::Closed) refusal = why;
+  if (!closed) closed = StopJob{.outcome = Outcome::Failed, .cause = failure};
+  if (state == AgentState::Reforming) return stop(StopCause::Closed, why.sentence);
+  stopped();
 }
 
 // The service cannot be reached, for good or for too long. Running workers go on without it.

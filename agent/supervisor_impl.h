@@ -50,7 +50,7 @@ struct Supervisor::Impl {
   void follow(const StopJob& order);
   void accept(const Assignment& news);
   void assign_survivors();
-  void refused(const Refusal& refusal);
+  void refused(const Refusal& why);
   void give_up();
   void lease_lost();
   void send_join();
@@ -142,6 +142,7 @@ struct Supervisor::Impl {
   std::optional<Outcome> final_outcome;  // no restart left
   Instant final_since;
   std::optional<StopJob> closed;
+  std::optional<Refusal> refusal;  // of a Join, while survivors had to be stopped first
   int signals_seen = 0;
   std::optional<int> drain_signal;
 };

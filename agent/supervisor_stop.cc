@@ -211,9 +211,9 @@ void Supervisor::Impl::stopped() {
     return finish(Finish{.outcome = *final_outcome, .cause = failure}, "no restart is left");
   }
   if (closed) {
-    Finish end{.outcome = closed->outcome, .cause = closed->cause};
+    Finish end{.outcome = closed->outcome, .cause = closed->cause, .refusal = refusal};
     if (end.outcome != Outcome::Succeeded) end.stopped_by_signal = drain_signal;
-    return finish(std::move(end), "the job is over");
+    return finish(std::move(end), refusal ? refusal->sentence : "the job is over");
   }
   if (stop_cause == StopCause::Drained) {
     leave(LeaveKind::Drained);

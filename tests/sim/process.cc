@@ -31,6 +31,7 @@ void Process::start() {
 }
 
 void Process::step(const agent::Event& event) {
+  if (std::holds_alternative<agent::KeeperLost>(event)) around_.workers.keeper_replaced(id_);
   const std::vector<agent::Action> actions = supervisor_.step(around_.agenda.now(), event);
   for (const agent::Action& action : actions) {
     const std::string text = describe(action);

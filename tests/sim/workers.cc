@@ -1,5 +1,6 @@
 #include "tests/sim/workers.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -52,6 +53,7 @@ void Workers::later(Pid pid, Duration delay, std::function<void(Worker&)> deed) 
 
 void Workers::spawn(ProcessId agent, const WorkerHabits& habits, const agent::SpawnWorker& order) {
   const LocalRank local_rank = order.local_rank;
+  if (without_keeper_.contains(agent)) return;
   if (!is_calm_ && random_.chance(habits.spawn_failure)) {
     chronicle_.count("spawn failed");
     agenda_.after(kStarting, [this, agent, local_rank] {
@@ -169,6 +171,7 @@ void Workers::agent_died(ProcessId agent) {
 
 void Workers::keeper_died(ProcessId agent) {
   agent_died(agent);
+  if (!without_keeper_.insert(agent).second) return;
   agenda_.after(kReap, [this, agent] { tell_(agent, agent::KeeperLost{}); });
 }
 

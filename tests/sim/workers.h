@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,8 +38,10 @@ class Workers {
   void tell(ProcessId agent, LocalRank local_rank, const channel::ToWorker& message);
   // The agent's process is gone, and all its workers with it.
   void agent_died(ProcessId agent);
-  // The keeper is: the same, but the agent lives to hear of it.
+  // The keeper is: the same, but the agent lives to hear of it. What it orders until then is lost.
   void keeper_died(ProcessId agent);
+  // The agent hears of it, and has another keeper.
+  void keeper_replaced(ProcessId agent) { without_keeper_.erase(agent); }
 
   // --- commands; false without such a worker
   bool exit(ProcessId agent, LocalRank local_rank, agent::ExitStatus status);
@@ -106,6 +108,7 @@ class Workers {
   std::map<Key, Worker> workers_;
   std::map<Pid, Key> by_pid_;
   std::map<Generation, Group> groups_;
+  std::set<ProcessId> without_keeper_;
 };
 
 }  // namespace lrun::sim
