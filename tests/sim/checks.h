@@ -4,7 +4,8 @@
 //   * the budget: never more restarts than allowed, and never fewer than an agent knew before
 //   * the fence: soon after a newer generation exists, no agent starts or runs plain workers of an
 //     older one in the belief that they are current
-//   * commits: the blackboard accepts nothing for an older generation once it has for a newer one
+//   * commits: within one life of the service the blackboard accepts nothing for an older generation
+//     once it has for a newer one (a new life knows only what it was told: docs/simulation.md)
 //   * no orphan: an agent that is over has no workers, one that begins a group has none of the last
 //   * one worker a slot, values of its own generation only (in Workers)
 #pragma once
@@ -31,7 +32,7 @@ class Checks {
   Checks(Limits limits, Chronicle& chronicle) : limits_(limits), chronicle_(chronicle) {}
 
   void set_fence(Duration fence) { limits_.fence = fence; }
-  void published(Instant now, Generation generation);
+  void service_started() { newest_commit_ = Generation{}; }
   // After a step of an agent.
   void check(Instant now, const Process& process, const std::vector<agent::Action>& actions,
              const Workers& workers);
@@ -42,6 +43,7 @@ class Checks {
   void check_fence(Instant now, const Process& process);
 
  private:
+  void published(Instant now, Generation generation);
   void check_meaning(Instant now, ProcessId process, const std::string& node,
                      const Assignment& assignment);
   void require(Instant now, bool holds, const std::string& sentence);

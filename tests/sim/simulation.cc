@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -73,12 +74,14 @@ class Simulation {
         return later(milliseconds(10), seconds(20), [this, facts] { start(facts); });
       case Fault::EndWorker: return end_worker(node, slot);
       case Fault::StopWorker:
-        if (world_.stop_worker(node, slot)) stopped_.emplace_back(node, slot);
+        if (world_.stop_worker(node, slot)) broken_.emplace_back(node, slot);
         return;
       case Fault::FailWorker:
         if (plan_.options.habits.is_live) world_.fail_worker(node, slot, "loss is not finite");
         return;
-      case Fault::GarbleWorker: world_.garble_worker(node, slot); return;
+      case Fault::GarbleWorker:
+        if (world_.garble_worker(node, slot)) broken_.emplace_back(node, slot);
+        return;
       case Fault::LoseKeeper: world_.lose_keeper(node); return;
       case Fault::SignalAgent: world_.signal_agent(node, SIGTERM); return;
       case Fault::Drain: return world_.drain(node);
@@ -126,8 +129,9 @@ class Simulation {
       world_.heal(facts.node.value);
       world_.resume(facts.node.value);
     }
-    // Nobody notices a worker that stands still before its first report: the user does.
-    for (const auto& [node, slot] : stopped_) {
+    // Nobody notices a worker that stands still before its first report, or one whose word about the
+    // meeting is not trusted any more: the user does.
+    for (const auto& [node, slot] : broken_) {
       world_.exit_worker(node, slot, {.by_signal = true, .code = SIGKILL});
     }
     if (is_closed()) return;
@@ -198,6 +202,7 @@ class Simulation {
   void expect_reason(const std::string& node) {
     const auto end = world_.ended(node);
     if (!end) return;  // killed, and the job was over before it came back
+    world_.count_outcome(end->outcome);
     const bool has_reason = end->outcome == Outcome::Succeeded || end->cause || end->refusal ||
                             end->stopped_by_signal || end->outcome == Outcome::Stopped;
     if (!has_reason) world_.violate(node + " ended without a stated reason");
@@ -210,7 +215,7 @@ class Simulation {
   Random random_;
   World world_;
   std::multimap<Duration, std::function<void()>> planned_;
-  std::vector<std::pair<std::string, int>> stopped_;
+  std::vector<std::pair<std::string, int>> broken_;
 };
 
 }  // namespace

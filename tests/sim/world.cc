@@ -25,7 +25,7 @@ struct World::Impl {
         random(options.seed),
         network(agenda, random.fork(), options.weather,
                 {.is_service_up = [this] { return service.has_value(); },
-                 .to_service = [this](const rendezvous::Event& event) { service->step(event); },
+                 .to_service = [this](const rendezvous::Event& event) { tell_service(event); },
                  .to_process =
                      [this](ProcessId id, const std::function<void()>& deed) {
                        if (Process* process = find(id)) process->run(deed);
@@ -69,6 +69,7 @@ struct World::Impl {
   void start_service(bool may_have_predecessor) {
     rendezvous::Config config = options.service;
     config.may_have_predecessor = may_have_predecessor;
+    checks.service_started();
     service.emplace(
         ServiceLife::Surroundings{
             .agenda = agenda,
@@ -86,6 +87,34 @@ struct World::Impl {
                   checks.check(agenda.now(), event, actions);
                 }},
         config, term++);
+    ++service_life;
+  }
+
+  void tell_service(const rendezvous::Event& event) {
+    if (service_lags) {
+      unheard.push_back(event);
+    } else {
+      service->step(event);
+    }
+  }
+
+  // It wakes, notices how long it stood still, and finds what came meanwhile.
+  void service_wakes(Duration lag) {
+    service_lags = false;
+    service->step(rendezvous::LagMeasured{lag});
+    for (const rendezvous::Event& event : std::exchange(unheard, {})) service->step(event);
+  }
+
+  void stop_service() {
+    service.reset();
+    service_lags = false;
+    unheard.clear();
+    network.service_died();
+  }
+
+  std::optional<Instant> service_deadline() const {
+    if (!service || service_lags) return std::nullopt;
+    return service->next_deadline();
   }
 
   // The process is over: its machine's kernel closes what it held.
@@ -124,7 +153,7 @@ struct World::Impl {
     const auto consider = [&earliest](std::optional<Instant> candidate) {
       if (candidate && (!earliest || *candidate < *earliest)) earliest = candidate;
     };
-    if (service) consider(service->next_deadline());
+    consider(service_deadline());
     for (const auto& [id, process] : processes) consider(process.next_deadline());
     return earliest;
   }
@@ -132,7 +161,7 @@ struct World::Impl {
   // What is due now, one thing after the other.
   void run_instant() {
     if (agenda.run_one()) return;
-    if (service && service->next_deadline() && *service->next_deadline() <= agenda.now()) {
+    if (service_deadline() && *service_deadline() <= agenda.now()) {
       return service->step(rendezvous::TimePassed{});
     }
     for (auto& [id, process] : processes) {
@@ -170,6 +199,9 @@ struct World::Impl {
   Checks checks;
   std::uint64_t term;
   std::optional<ServiceLife> service;
+  std::uint64_t service_life = 0;
+  bool service_lags = false;
+  std::vector<rendezvous::Event> unheard;  // came while the service stood still
   ProcessId last_process = 0;
   std::map<ProcessId, Process> processes;
   std::map<std::string, ProcessId> on_node;
@@ -327,8 +359,7 @@ void World::drain(const std::string& node) {
   impl_->command("drain " + node);
   impl_->chronicle.count("drain");
   if (impl_->service) {
-    impl_->service->step(
-        rendezvous::DrainReceived{impl_->network.direct_ticket(), NodeId{node}});
+    impl_->tell_service(rendezvous::DrainReceived{impl_->network.direct_ticket(), NodeId{node}});
   }
 }
 
@@ -336,7 +367,7 @@ void World::stop_job(const std::string& reason) {
   impl_->command("stop job: " + reason);
   impl_->chronicle.count("job stopped");
   if (impl_->service) {
-    impl_->service->step(rendezvous::StopReceived{impl_->network.direct_ticket(), reason});
+    impl_->tell_service(rendezvous::StopReceived{impl_->network.direct_ticket(), reason});
   }
 }
 
@@ -344,8 +375,7 @@ void World::kill_service() {
   if (!impl_->service) return;
   impl_->command("kill service");
   impl_->chronicle.count("service killed");
-  impl_->service.reset();
-  impl_->network.service_died();
+  impl_->stop_service();
 }
 
 void World::start_service() {
@@ -360,9 +390,13 @@ void World::restart_service() {
 }
 
 void World::lag_service(Duration lag) {
-  if (!impl_->service) return;
+  if (!impl_->service || impl_->service_lags) return;
   impl_->command("service lags");
-  impl_->service->step(rendezvous::LagMeasured{lag});
+  impl_->chronicle.count("service stood still");
+  impl_->service_lags = true;
+  impl_->agenda.after(lag, [world = impl_.get(), lag, life = impl_->service_life] {
+    if (world->service_life == life && world->service_lags) world->service_wakes(lag);
+  });
 }
 
 bool World::advance(Duration duration) {
@@ -429,6 +463,10 @@ std::vector<World::Count> World::counts() const {
   std::vector<Count> counts;
   for (const auto& [name, count] : impl_->chronicle.counts()) counts.push_back({name, count});
   return counts;
+}
+
+void World::count_outcome(Outcome outcome) {
+  impl_->chronicle.count("agents: " + to_string(outcome));
 }
 
 void World::violate(const std::string& sentence) {

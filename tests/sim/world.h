@@ -107,7 +107,7 @@ class World {
   // A new life, with the next term. `restart_service` is both at once.
   void start_service();
   void restart_service();
-  // The service's own process stood still for this long.
+  // The service's own process stands still for this long from now on.
   void lag_service(Duration lag);
 
   // Lets this much virtual time pass. False when something was violated (see `violations`).
@@ -140,6 +140,8 @@ class World {
   std::vector<std::string> nodes() const;
   // Generations that the services published, in order.
   const std::vector<rendezvous::GenerationPublished>& generations() const;
+  // One more agent that ended so, for the statistics.
+  void count_outcome(Outcome outcome);
   // Counts by name ("worker crashed", "service restarted", …), for the statistics of a run.
   struct Count {
     std::string name;
