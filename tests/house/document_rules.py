@@ -12,6 +12,8 @@ from source import Problem
 PRODUCT = ('base', 'proto', 'rendezvous', 'agent', 'launcher', 'trainer')
 ENVIRONMENT = 'docs/environment.md'
 METRICS = 'docs/metrics.md'
+TRAINER = 'docs/trainer.md'
+CONFIG_KEYS = 'trainer/train/config.cc'
 EXIT_CODES = 'docs/exit-codes.md'
 # Variables are words like MASTER_ADDR, or one of these.
 VARIABLE = re.compile(
@@ -104,6 +106,16 @@ def metrics(tree):
                 for word in sorted(words - listed)
             ]
     return problems
+
+
+def configuration(tree):
+    """The keys of lrun-train's configuration are in docs/trainer.md, and back."""
+    used = set(re.findall(r'\.path = "([\w.]+)"', document(tree, CONFIG_KEYS)))
+    rows = re.findall(r'^\| (`.*?`) \|', document(tree, TRAINER), re.M)
+    listed = {key for row in rows for key in re.findall(r'`([a-z]+(?:\.\w+)?)`', row)}
+    listed = {key for key in listed if '.' in key or key in ('seed', 'strategy')}
+    problems = [Problem(CONFIG_KEYS, 1, f'{key} is not in {TRAINER}') for key in used - listed]
+    return problems + [Problem(TRAINER, 1, f'{key} is no key') for key in listed - used]
 
 
 def exit_codes(tree):
@@ -225,6 +237,20 @@ COMPARISONS = [
                 'agent/metrics.cc': '"lrun_x_seconds"\n',
                 METRICS: '`lrun_x_seconds`\n',
                 'monitoring/a.json': '{"expr": "rate(lrun_x_seconds_bucket[5m])"}\n',
+            }
+        ],
+    ),
+    Comparison(
+        'configuration',
+        configuration,
+        [
+            {CONFIG_KEYS: '{.path = "a.b", .place = &c.b}', TRAINER: ''},
+            {CONFIG_KEYS: '', TRAINER: '| `a.b` | 1 | x |\n'},
+        ],
+        [
+            {
+                CONFIG_KEYS: '{.path = "a.b"}, {.path = "a.c_d"}, {.path = "seed"}',
+                TRAINER: '| `a.b`, `a.c_d` | 1 | x |\n| `seed` | 2 | y |\n',
             }
         ],
     ),
