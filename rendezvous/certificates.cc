@@ -10,6 +10,7 @@
 
 #include <ctime>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -148,6 +149,19 @@ X509Certificate signed_leaf(const Certificate& authority, EVP_PKEY* key,
   return leaf;
 }
 
+// Tells two CAs apart in messages.
+std::string random_word() {
+  unsigned char bytes[4];
+  require(::RAND_bytes(bytes, sizeof bytes) == 1);
+  std::string word;
+  for (const unsigned char byte : bytes) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    word += kDigits[byte >> 4];
+    word += kDigits[byte & 0xF];
+  }
+  return word;
+}
+
 Key new_key() {
   Key key(::EVP_EC_gen("P-256"));
   require(key != nullptr);
@@ -164,7 +178,8 @@ std::chrono::system_clock::time_point to_time(const ASN1_TIME* time) {
 
 Certificate new_authority() {
   const Key key = new_key();
-  const X509Certificate ca = unsigned_certificate(key.get(), "lrun user CA", kAuthorityLife);
+  const std::string name = "lrun CA " + random_word();
+  const X509Certificate ca = unsigned_certificate(key.get(), name.c_str(), kAuthorityLife);
   require(::X509_set_issuer_name(ca.get(), ::X509_get_subject_name(ca.get())) == 1);
   add_extension(ca.get(), ca.get(), NID_basic_constraints, "critical,CA:TRUE,pathlen:0");
   add_extension(ca.get(), ca.get(), NID_key_usage, "critical,keyCertSign,cRLSign");

@@ -31,6 +31,9 @@ using AsyncStub = v1::Rendezvous::StubInterface::async_interface;
 // these only bound what happens between.
 constexpr int kReconnectMaxMs = 1'000;
 
+// gRPC ends cancelled calls within milliseconds; a machine under load may take longer.
+constexpr Duration kEndLimit = std::chrono::seconds(10);
+
 grpc::ChannelArguments channel_arguments() {
   grpc::ChannelArguments arguments;
   const auto set = [&](const char* name, std::int64_t value) {
@@ -85,7 +88,8 @@ struct Way {
   std::unique_ptr<v1::Rendezvous::Stub> stub = {};
 };
 
-// What lives from a call's start to its end, whichever thread sees that last.
+// What lives from a call's start to its end. The loop owns it: were the last reference to a channel
+// dropped on a gRPC thread, that thread would wait for its own end.
 template <class WireRequest, class WireReply>
 struct Exchange {
   grpc::ClientContext call;
@@ -138,7 +142,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
         }};
     (ways[way].stub->async()->*method)(
         &exchange->call, &exchange->request, &exchange->reply,
-        [exchange, number, mailbox = mailbox, weak = weak_from_this()](grpc::Status status) {
+        [number, mailbox = mailbox, weak = weak_from_this()](grpc::Status status) {
           mailbox->leave([number, weak, status = std::move(status)] {
             const auto self = weak.lock();
             if (self) self->take_status(number, status);
@@ -148,7 +152,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
 
   void take_status(std::uint64_t number, const grpc::Status& status) {
     const auto open = open_calls.extract(number);
-    if (!open.empty()) open.mapped().on_status(status);
+    if (!open.empty() && !is_closed) open.mapped().on_status(status);
   }
 
   template <class Reply, class WireReply>
@@ -264,8 +268,11 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   }
 
   void close() {
+    is_closed = true;
+    for (const auto& [number, open] : open_calls) open.call->TryCancel();
+    mailbox->work_until([this] { return open_calls.empty(); }, kEndLimit);
     mailbox->close();
-    for (const auto& [number, open] : std::exchange(open_calls, {})) open.call->TryCancel();
+    assert(open_calls.empty() && "gRPC ends a cancelled call at once");
     ways.clear();
   }
 
@@ -282,6 +289,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   std::size_t current_way = 0;
   std::map<std::uint64_t, OpenCall> open_calls;
   std::uint64_t last_number = 0;
+  bool is_closed = false;
 };
 
 Client::Client(boost::asio::io_context& loop, Options options)

@@ -12,21 +12,34 @@ namespace {
 // Makes one call on a loop of its own. A call ends by itself within its limit, and what it then
 // looks for within the probe's; the last second is for a machine under load.
 template <class Reply, class Ask>
-Answer<Reply> ask_now(Client::Options options, Ask ask) {
-  const Duration limit = options.call_limit + kProbeLimit + std::chrono::seconds(1);
-  const std::string where = to_string(options.endpoints.front());
-  boost::asio::io_context loop;
+std::optional<Answer<Reply>> ask_once(boost::asio::io_context& loop, Client& client, Duration limit,
+                                      const Ask& ask) {
   std::optional<Answer<Reply>> answer;
-  {
-    Client client(loop, std::move(options));
-    ask(client, [&](Answer<Reply> given) {
-      answer = std::move(given);
-      loop.stop();
-    });
-    loop.run_for(limit);
+  ask(client, [&](Answer<Reply> given) {
+    answer = std::move(given);
+    loop.stop();
+  });
+  loop.restart();
+  loop.run_for(limit + kProbeLimit + std::chrono::seconds(1));
+  return answer;
+}
+
+// Tries each endpoint, and once more what answered: the first try may only have learned that the
+// service on a loopback address speaks TLS.
+template <class Reply, class Ask>
+Answer<Reply> ask_now(Client::Options options, const Ask& ask) {
+  boost::asio::io_context loop;
+  Client client(loop, options);
+  Unreachable why{.host_answered = false, .sentence = "no endpoint answered in time"};
+  for (std::size_t left = options.endpoints.size() + 1; left > 0; --left) {
+    const auto answer = ask_once<Reply>(loop, client, options.call_limit, ask);
+    if (!answer) return why;
+    if (!std::holds_alternative<Unreachable>(*answer)) return *answer;
+    why = std::get<Unreachable>(*answer);
+    const bool is_last_endpoint = left <= 2;
+    if (why.is_final || (is_last_endpoint && !why.host_answered)) break;
   }
-  if (answer) return *answer;
-  return Unreachable{.host_answered = false, .sentence = where + " did not answer in time"};
+  return why;
 }
 
 }  // namespace

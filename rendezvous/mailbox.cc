@@ -1,10 +1,12 @@
 #include "rendezvous/mailbox.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <system_error>
 #include <utility>
@@ -58,29 +60,53 @@ void Mailbox::await() {
                         [weak = weak_from_this()](const boost::system::error_code& error) {
                           const auto self = weak.lock();
                           if (error || !self || !self->listener_) return;
-                          std::uint64_t rung = 0;
-                          [[maybe_unused]] const ssize_t silenced =
-                              ::read(self->bell_.get(), &rung, sizeof rung);
-                          work_off(self->newest_.exchange(nullptr, std::memory_order_acq_rel));
+                          self->collect(nullptr);
+                          self->work_off();
                           if (self->listener_) self->await();
                         });
+}
+
+void Mailbox::work_until(const std::function<bool()>& is_enough, Duration limit) {
+  const Instant deadline = std::chrono::steady_clock::now() + limit;
+  while (true) {
+    collect(nullptr);
+    work_off();
+    const Duration left = deadline - std::chrono::steady_clock::now();
+    if (is_enough() || left <= Duration{}) return;
+    pollfd bell{.fd = bell_.get(), .events = POLLIN, .revents = 0};
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(left);
+    ::poll(&bell, 1, static_cast<int>(wait.count()));
+  }
 }
 
 void Mailbox::close() {
   if (!listener_) return;
   listener_.reset();
-  work_off(newest_.exchange(closed_mark<Letter>(), std::memory_order_acq_rel));
+  collect(closed_mark<Letter>());
+  work_off();
 }
 
-void Mailbox::work_off(Letter* newest_first) {
+// Silences the bell first: a letter left meanwhile then rings again.
+void Mailbox::collect(Letter* taken_in_its_place) {
+  std::uint64_t rung = 0;
+  [[maybe_unused]] const ssize_t silenced = ::read(bell_.get(), &rung, sizeof rung);
+  Letter* letter = newest_.exchange(taken_in_its_place, std::memory_order_acq_rel);
   Letter* oldest_first = nullptr;
-  while (newest_first != nullptr) {
-    Letter* const next = std::exchange(newest_first->next, oldest_first);
-    oldest_first = std::exchange(newest_first, next);
+  while (letter != nullptr) {
+    Letter* const next = std::exchange(letter->next, oldest_first);
+    oldest_first = std::exchange(letter, next);
   }
   while (oldest_first != nullptr) {
-    const std::unique_ptr<Letter> letter(std::exchange(oldest_first, oldest_first->next));
-    letter->work();
+    const std::unique_ptr<Letter> oldest(std::exchange(oldest_first, oldest_first->next));
+    collected_.push_back(std::move(oldest->work));
+  }
+}
+
+void Mailbox::work_off() {
+  while (!collected_.empty()) {
+    const Work work = std::move(collected_.front());
+    collected_.pop_front();
+    work();
   }
 }
 

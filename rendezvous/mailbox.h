@@ -7,10 +7,12 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <deque>
 #include <functional>
 #include <memory>
 
 #include "base/fd.h"
+#include "proto/ids.h"
 
 namespace lrun::rendezvous {
 
@@ -28,6 +30,10 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   // after close(): `work` is dropped, and the caller must do what cannot be left undone.
   bool leave(Work work);
 
+  // Loop's thread: does what is left until `is_enough`, blocking for at most `limit`. For owners
+  // that must not die before gRPC's threads have said their last.
+  void work_until(const std::function<bool()>& is_enough, Duration limit);
+
   // Loop's thread: does what was left, then refuses more.
   void close();
 
@@ -39,9 +45,11 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
 
   explicit Mailbox(boost::asio::io_context& loop);
   void await();
-  static void work_off(Letter* newest_first);
+  void collect(Letter* taken_in_its_place);
+  void work_off();
 
   std::atomic<Letter*> newest_{nullptr};
+  std::deque<Work> collected_;  // the loop's; a work may call work_off again
   Fd bell_;
   std::unique_ptr<boost::asio::posix::stream_descriptor> listener_;  // null once closed
 };

@@ -155,6 +155,11 @@ class Probe : public std::enable_shared_from_this<Probe> {
     is_over_ = true;
     timer_.cancel();
     error_code ignored;  // it is thrown away
+    if (handshake_) {
+      // Why we go: the other side's log then says it as well.
+      socket_.non_blocking(true, ignored);
+      socket_.write_some(asio::buffer(handshake_->take_outgoing()), ignored);
+    }
     socket_.close(ignored);
     on_result_(std::move(result));
   }

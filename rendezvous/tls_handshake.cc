@@ -56,7 +56,29 @@ struct TlsHandshake::Impl {
   bool has_heard_application = false;
   bool has_failed = false;
   bool is_refused_by_peer = false;
+  std::string peer_issuer;
   std::string words;
+
+  // OpenSSL keeps no certificate that it has refused, so its issuer is noted while it is looked at.
+  static int look_at_certificate(int is_good, X509_STORE_CTX* check) {
+    const void* const ssl =
+        ::X509_STORE_CTX_get_ex_data(check, ::SSL_get_ex_data_X509_STORE_CTX_idx());
+    auto* const self = static_cast<Impl*>(SSL_get_app_data(static_cast<const SSL*>(ssl)));
+    self->peer_issuer = common_name(::X509_get_issuer_name(::X509_STORE_CTX_get0_cert(check)));
+    return is_good;
+  }
+
+  // As it stands in the certificate, that is: unproven, and cleaned for printing.
+  static std::string common_name(const X509_NAME* name) {
+    std::array<char, 64> text{};
+    const int length = ::X509_NAME_get_text_by_NID(name, NID_commonName, text.data(), text.size());
+    std::string clean;
+    for (int at = 0; at < length; ++at) {
+      const char letter = text[static_cast<std::size_t>(at)];
+      clean += letter >= ' ' && letter <= '~' ? letter : '?';
+    }
+    return clean;
+  }
 
   void note_failure() {
     has_failed = true;
@@ -65,9 +87,12 @@ struct TlsHandshake::Impl {
     is_refused_by_peer = ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) >= 1000;
     const char* const reason = ::ERR_reason_error_string(error);
     const long verified = ::SSL_get_verify_result(ssl.get());
-    words = verified != X509_V_OK   ? ::X509_verify_cert_error_string(verified)
-            : reason != nullptr     ? reason
-                                    : "unknown";
+    if (verified == X509_V_OK) {
+      words = reason != nullptr ? reason : "unknown";
+    } else {
+      words = "it was issued by '" + peer_issuer +
+              "': " + ::X509_verify_cert_error_string(verified);
+    }
     ::ERR_clear_error();
   }
 
@@ -84,9 +109,10 @@ TlsHandshake::TlsHandshake(const std::optional<Credentials>& ours)
     : impl_(std::make_unique<Impl>()) {
   SSL_CTX* const settings = impl_->settings.get();
   if (ours) use(settings, *ours);
-  ::SSL_CTX_set_verify(settings, SSL_VERIFY_PEER, nullptr);
+  ::SSL_CTX_set_verify(settings, SSL_VERIFY_PEER, &Impl::look_at_certificate);
   ::SSL_CTX_set_alpn_protos(settings, kAlpn.data(), kAlpn.size());
   impl_->ssl.reset(::SSL_new(settings));
+  SSL_set_app_data(impl_->ssl.get(), impl_.get());
   impl_->incoming = ::BIO_new(::BIO_s_mem());
   impl_->outgoing = ::BIO_new(::BIO_s_mem());
   ::SSL_set_bio(impl_->ssl.get(), impl_->incoming, impl_->outgoing);
