@@ -232,9 +232,8 @@ checkpoint::TrainingState Trainer::begin(RunCheckpoints& checkpoints, RunLoggers
   if (!conflict.empty()) throw UsageError(conflict);
   for (const std::string& line : resume_warnings(*saved, fresh)) display_.warning(line);
   loggers.resume(saved->loggers, [this](const std::string& line) { display_.warning(line); });
-  display_.message("resumed at step " + std::to_string(saved->optimizer_steps) + " (epoch " +
-                   std::to_string(saved->epoch + 1) + ", sample " +
-                   std::to_string(saved->consumed) + ") from " + checkpoints.folder().string());
+  display_.message("resumed at step " + std::to_string(saved->optimizer_steps) + " from " +
+                   checkpoints.folder().string());
   checkpoint::TrainingState state = fresh;
   state.epoch = saved->epoch;
   state.consumed = saved->consumed;

@@ -89,70 +89,115 @@ std::size_t distance(const std::string& from, const std::string& to) {
 
 std::string last_word(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
-}  // namespace
+constexpr double kCountMax = 1e12;
+constexpr double kSizeMax = 1 << 20;
 
-std::vector<Key> keys(Config& c) {
-  constexpr double kCountMax = 1e12;
+std::vector<Key> model_keys(Config::Model& model) {
   return {
-      {.path = "seed", .place = &c.seed, .min = 0},
-      {.path = "strategy", .place = &c.strategy, .one_of = {"ddp", "zero1"}},
-      {.path = "model.name", .place = &c.model.name, .one_of = {"cnn", "mlp"}},
-      {.path = "model.channels", .place = &c.model.channels, .min = 1, .max = 4096},
-      {.path = "model.hidden", .place = &c.model.hidden, .min = 1, .max = 1 << 20},
-      {.path = "model.dropout", .place = &c.model.dropout, .min = 0, .max = 0.99},
-      {.path = "data.name", .place = &c.data.name, .one_of = {"fashion_mnist"}},
-      {.path = "data.path", .place = &c.data.path},
-      {.path = "data.leaf_size", .place = &c.data.leaf_size, .min = 1, .max = 1 << 20},
-      {.path = "data.eval_batch_size", .place = &c.data.eval_batch_size, .min = 1, .max = 1 << 20},
+      {.path = "model.name", .place = &model.name, .one_of = {"cnn", "mlp"}},
+      {.path = "model.channels", .place = &model.channels, .min = 1, .max = 4096},
+      {.path = "model.hidden", .place = &model.hidden, .min = 1, .max = kSizeMax},
+      {.path = "model.dropout", .place = &model.dropout, .min = 0, .max = 0.99},
+  };
+}
+
+std::vector<Key> data_keys(Config::Data& data) {
+  return {
+      {.path = "data.name", .place = &data.name, .one_of = {"fashion_mnist"}},
+      {.path = "data.path", .place = &data.path},
+      {.path = "data.leaf_size", .place = &data.leaf_size, .min = 1, .max = kSizeMax},
+      {.path = "data.eval_batch_size", .place = &data.eval_batch_size, .min = 1, .max = kSizeMax},
       {.path = "data.validation_samples",
-       .place = &c.data.validation_samples,
+       .place = &data.validation_samples,
        .min = 0,
        .max = kCountMax},
-      {.path = "data.prefetch_batches", .place = &c.data.prefetch_batches, .min = 0, .max = 1024},
-      {.path = "trainer.default_root_dir", .place = &c.trainer.default_root_dir},
-      {.path = "trainer.max_epochs", .place = &c.trainer.max_epochs, .min = 1, .max = kCountMax},
-      {.path = "trainer.max_steps", .place = &c.trainer.max_steps, .min = -1, .max = kCountMax},
-      {.path = "trainer.limit_train_batches", .place = &c.trainer.limit_train_batches},
-      {.path = "trainer.limit_val_batches", .place = &c.trainer.limit_val_batches},
-      {.path = "trainer.limit_test_batches", .place = &c.trainer.limit_test_batches},
-      {.path = "trainer.leaves", .place = &c.trainer.leaves, .min = 1, .max = 65536},
-      {.path = "trainer.threads", .place = &c.trainer.threads, .min = 1, .max = 1024},
+      {.path = "data.prefetch_batches", .place = &data.prefetch_batches, .min = 0, .max = 1024},
+  };
+}
+
+std::vector<Key> trainer_keys(Config::Trainer& trainer) {
+  return {
+      {.path = "trainer.default_root_dir", .place = &trainer.default_root_dir},
+      {.path = "trainer.max_epochs", .place = &trainer.max_epochs, .min = 1, .max = 1e6},
+      {.path = "trainer.max_steps", .place = &trainer.max_steps, .min = -1, .max = kCountMax},
+      {.path = "trainer.limit_train_batches", .place = &trainer.limit_train_batches},
+      {.path = "trainer.limit_val_batches", .place = &trainer.limit_val_batches},
+      {.path = "trainer.limit_test_batches", .place = &trainer.limit_test_batches},
+      {.path = "trainer.leaves", .place = &trainer.leaves, .min = 1, .max = 65536},
+      {.path = "trainer.threads", .place = &trainer.threads, .min = 1, .max = 1024},
       {.path = "trainer.log_every_n_steps",
-       .place = &c.trainer.log_every_n_steps,
+       .place = &trainer.log_every_n_steps,
        .min = 1,
        .max = kCountMax},
       {.path = "trainer.check_val_every_n_epoch",
-       .place = &c.trainer.check_val_every_n_epoch,
+       .place = &trainer.check_val_every_n_epoch,
        .min = 1,
        .max = kCountMax},
-      {.path = "trainer.gradient_clip_val", .place = &c.trainer.gradient_clip_val, .min = 0},
-      {.path = "trainer.enable_progress_bar", .place = &c.trainer.enable_progress_bar},
-      {.path = "optimizer.name", .place = &c.optimizer.name, .one_of = {"adamw"}},
-      {.path = "optimizer.lr", .place = &c.optimizer.lr, .min = 0, .max = 1e6},
-      {.path = "optimizer.beta1", .place = &c.optimizer.beta1, .min = 0, .max = 0.999999999},
-      {.path = "optimizer.beta2", .place = &c.optimizer.beta2, .min = 0, .max = 0.999999999},
-      {.path = "optimizer.eps", .place = &c.optimizer.eps, .min = 0, .max = 1},
-      {.path = "optimizer.weight_decay", .place = &c.optimizer.weight_decay, .min = 0, .max = 1e6},
+      {.path = "trainer.gradient_clip_val", .place = &trainer.gradient_clip_val, .min = 0},
+      {.path = "trainer.enable_progress_bar", .place = &trainer.enable_progress_bar},
+  };
+}
+
+std::vector<Key> optimizer_keys(Config::Optimizer& optimizer) {
+  constexpr double kBetaMax = 0.999999999;
+  return {
+      {.path = "optimizer.name", .place = &optimizer.name, .one_of = {"adamw"}},
+      {.path = "optimizer.lr", .place = &optimizer.lr, .min = 0, .max = 1e6},
+      {.path = "optimizer.beta1", .place = &optimizer.beta1, .min = 0, .max = kBetaMax},
+      {.path = "optimizer.beta2", .place = &optimizer.beta2, .min = 0, .max = kBetaMax},
+      {.path = "optimizer.eps", .place = &optimizer.eps, .min = 0, .max = 1},
+      {.path = "optimizer.weight_decay", .place = &optimizer.weight_decay, .min = 0, .max = 1e6},
+  };
+}
+
+std::vector<Key> schedule_keys(Config::Schedule& schedule) {
+  return {
       {.path = "schedule.name",
-       .place = &c.schedule.name,
+       .place = &schedule.name,
        .one_of = {"constant", "linear", "cosine"}},
       {.path = "schedule.warmup_steps",
-       .place = &c.schedule.warmup_steps,
+       .place = &schedule.warmup_steps,
        .min = 0,
        .max = kCountMax},
-      {.path = "schedule.floor", .place = &c.schedule.floor, .min = 0, .max = 1},
+      {.path = "schedule.floor", .place = &schedule.floor, .min = 0, .max = 1},
+  };
+}
+
+std::vector<Key> checkpoint_keys(Config::Checkpoint& checkpoint) {
+  return {
       {.path = "checkpoint.every_n_train_steps",
-       .place = &c.checkpoint.every_n_train_steps,
+       .place = &checkpoint.every_n_train_steps,
        .min = 0,
        .max = kCountMax},
       {.path = "checkpoint.every_n_epochs",
-       .place = &c.checkpoint.every_n_epochs,
+       .place = &checkpoint.every_n_epochs,
        .min = 0,
        .max = kCountMax},
-      {.path = "checkpoint.keep_last", .place = &c.checkpoint.keep_last, .min = 1, .max = 1 << 20},
-      {.path = "logging.csv", .place = &c.logging.csv},
-      {.path = "logging.tensorboard", .place = &c.logging.tensorboard},
+      {.path = "checkpoint.keep_last", .place = &checkpoint.keep_last, .min = 1, .max = kSizeMax},
   };
+}
+
+std::vector<Key> logging_keys(Config::Logging& logging) {
+  return {
+      {.path = "logging.csv", .place = &logging.csv},
+      {.path = "logging.tensorboard", .place = &logging.tensorboard},
+  };
+}
+
+}  // namespace
+
+std::vector<Key> keys(Config& config) {
+  std::vector<Key> all = {
+      {.path = "seed", .place = &config.seed, .min = 0},
+      {.path = "strategy", .place = &config.strategy, .one_of = {"ddp", "zero1"}},
+  };
+  for (const std::vector<Key>& section :
+       {model_keys(config.model), data_keys(config.data), trainer_keys(config.trainer),
+        optimizer_keys(config.optimizer), schedule_keys(config.schedule),
+        checkpoint_keys(config.checkpoint), logging_keys(config.logging)}) {
+    all.insert(all.end(), section.begin(), section.end());
+  }
+  return all;
 }
 
 std::string accepted(const Key& key) {
