@@ -1,5 +1,8 @@
 #include "tests/sim/process.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "tests/sim/describe.h"
 
 namespace lrun::sim {
@@ -7,9 +10,8 @@ namespace {
 
 // As rendezvous/client has them.
 constexpr Duration kCallLimit = std::chrono::seconds(5);
-// A Leave is worth a few tries; afterwards the closed connection says the same.
-constexpr int kLeaveTriesMax = 4;
-constexpr int kRepeatsMax = 200;
+// As agent/rendezvous_calls has it: a service that answers "ask again" at once is not asked in a circle.
+constexpr Duration kAskAgainInterval = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -38,7 +40,7 @@ void Process::step(const agent::Event& event) {
     if (text.empty()) {
       around_.chronicle.whisper(around_.agenda.now(), node(), "heartbeat");
     } else {
-      around_.chronicle.note(around_.agenda.now(), node(), text);
+      note(text);
     }
     std::visit([this](const auto& what) { perform(what); }, action);
   }
@@ -68,94 +70,128 @@ void Process::later(Duration delay, std::function<void()> deed) {
   around_.network.in_process(id_, delay, std::move(deed));
 }
 
-bool Process::is_current(Generation generation) const {
-  return supervisor_.assignment() && supervisor_.assignment()->generation == generation;
-}
-
 void Process::unreachable(const rendezvous::Unreachable& why) {
+  if (finish_) return;
   step(agent::ServiceUnreachable{
       .host_answered = why.host_answered, .is_final = why.is_final, .sentence = why.sentence});
 }
 
-void Process::again(Repeating& call, void (Process::*once)()) {
+void Process::again(Repeating& call, Duration wait, void (Process::*once)()) {
   const std::uint64_t turn = call.turn;
-  later(call.backoff.next(), [this, &call, turn, once] {
-    if (call.turn == turn) (this->*once)();
+  later(wait, [this, &call, turn, once] {
+    if (call.turn == turn && !finish_) (this->*once)();
   });
+}
+
+Duration Process::until_ask_again(const Repeating& call) const {
+  return std::max(Duration::zero(), call.asked_at + kAskAgainInterval - around_.agenda.now());
+}
+
+void Process::call(Network::Call call) {
+  around_.network.call({id_, node()}, std::move(call));
+}
+
+void Process::note(const std::string& text) {
+  around_.chronicle.note(around_.agenda.now(), node(), text);
 }
 
 // --- Join --------------------------------------------------------------------------------------
 
 void Process::perform(const agent::Join& join) {
   join_request_ = join.request;
+  join_.backoff.reset();
   join_once();
 }
 
+// A second Join replaces the first: the answer to that is not heeded any more.
 void Process::join_once() {
-  ++join_.turn;
-  if (join_.open) around_.network.cancel(*join_.open);
-  join_.open = around_.network.call(
-      caller(),
-      {.deadline = kCallLimit + hold_,
-       .event = [request = join_request_](Ticket ticket) -> rendezvous::Event {
-         return rendezvous::JoinReceived{ticket, request};
-       },
-       .on_reply =
-           [this](const rendezvous::Action& answer) {
-             join_.open.reset();
-             join_.backoff.reset();
-             const JoinReply& reply = std::get<rendezvous::AnswerJoin>(answer).reply;
-             if (const auto* assignment = std::get_if<Assignment>(&reply)) {
-               around_.chronicle.note(around_.agenda.now(), node(),
-                                      "receives " + describe(*assignment));
-               step(agent::Assigned{*assignment});
-             } else if (const auto* refusal = std::get_if<Refusal>(&reply)) {
-               step(agent::JoinFailed{*refusal});
-             } else {
-               join_once();
-             }
-           },
-       .on_failure =
-           [this](const rendezvous::Unreachable& why) {
-             join_.open.reset();
-             const std::uint64_t turn = join_.turn;
-             unreachable(why);
-             if (join_.turn == turn && !finish_) again(join_, &Process::join_once);
-           }});
+  const std::uint64_t turn = ++join_.turn;
+  join_.asked_at = around_.agenda.now();
+  call({.deadline = kCallLimit + hold_,
+        .event = [request = join_request_](Ticket ticket) -> rendezvous::Event {
+          return rendezvous::JoinReceived{ticket, request};
+        },
+        .on_reply =
+            [this, turn](const rendezvous::Action& answer) {
+              if (turn == join_.turn && !finish_) {
+                joined(std::get<rendezvous::AnswerJoin>(answer).reply);
+              }
+            },
+        .on_failure =
+            [this, turn](const rendezvous::Unreachable& why) {
+              unreachable(why);
+              if (turn == join_.turn) again(join_, join_.backoff.next(), &Process::join_once);
+            }});
+}
+
+void Process::joined(const JoinReply& reply) {
+  join_.backoff.reset();
+  if (std::holds_alternative<AskAgain>(reply)) {
+    return again(join_, until_ask_again(join_), &Process::join_once);
+  }
+  ++join_.turn;  // answered: nothing repeats it any more
+  if (const auto* assignment = std::get_if<Assignment>(&reply)) {
+    entered_ = assignment->generation;
+    note("receives " + describe(*assignment));
+    step(agent::Assigned{*assignment});
+  } else {
+    step(agent::JoinFailed{std::get<Refusal>(reply)});
+  }
 }
 
 // --- Watch -------------------------------------------------------------------------------------
 
 void Process::watch_once() {
   ++watch_.turn;
-  if (finish_) return;
+  watch_.asked_at = around_.agenda.now();
   const WatchRequest request{.node = config_.facts.node,
                              .incarnation = config_.facts.incarnation,
                              .run_id = config_.run_id};
-  watch_.open = around_.network.call(
-      caller(),
-      {.deadline = kCallLimit + hold_,
-       .event = [request](Ticket ticket) -> rendezvous::Event {
-         return rendezvous::WatchReceived{ticket, request};
-       },
-       .on_reply =
-           [this](const rendezvous::Action& answer) {
-             watch_.open.reset();
-             const WatchReply& reply = std::get<rendezvous::AnswerWatch>(answer).reply;
-             if (std::holds_alternative<Refusal>(reply)) return again(watch_, &Process::watch_once);
-             watch_.backoff.reset();
-             if (const auto* directive = std::get_if<Directive>(&reply)) {
-               around_.chronicle.note(around_.agenda.now(), node(), describe(*directive));
-               step(agent::DirectiveReceived{.directive = *directive, .about = {}});
-             }
-             watch_once();
-           },
-       .on_failure =
-           [this](const rendezvous::Unreachable& why) {
-             watch_.open.reset();
-             unreachable(why);
-             again(watch_, &Process::watch_once);
-           }});
+  call({.deadline = kCallLimit + hold_,
+        .event = [request](Ticket ticket) -> rendezvous::Event {
+          return rendezvous::WatchReceived{ticket, request};
+        },
+        .on_reply =
+            [this](const rendezvous::Action& answer) {
+              if (!finish_) watched(std::get<rendezvous::AnswerWatch>(answer).reply);
+            },
+        .on_failure =
+            [this](const rendezvous::Unreachable& why) {
+              unreachable(why);
+              again(watch_, watch_.backoff.next(), &Process::watch_once);
+            }});
+}
+
+void Process::watched(const WatchReply& reply) {
+  if (const auto* refusal = std::get_if<Refusal>(&reply)) {
+    refused(*refusal);
+    return again(watch_, watch_.backoff.next(), &Process::watch_once);
+  }
+  watch_.backoff.reset();
+  if (const auto* directive = std::get_if<Directive>(&reply)) told(*directive, std::nullopt);
+  again(watch_, until_ask_again(watch_), &Process::watch_once);
+}
+
+void Process::told(const Directive& directive, std::optional<Generation> about) {
+  const std::string text = describe(directive);
+  if (text.empty()) return;
+  note(text);
+  step(agent::DirectiveReceived{.directive = directive, .about = about});
+}
+
+// A heartbeat or a watch was refused. While it joins, the answer to Join decides.
+void Process::refused(const Refusal& refusal) {
+  const AgentState state = supervisor_.state();
+  const bool is_joining = state == AgentState::Joining || state == AgentState::Reforming ||
+                          state == AgentState::Backoff || state == AgentState::Done;
+  const bool ends_membership =
+      refusal.reason == RefuseReason::Closed || refusal.reason == RefuseReason::Superseded;
+  if (is_joining || !ends_membership) return;
+  FirstCause cause;
+  cause.kind = FailureKind::Refused;
+  cause.node = config_.facts.node;
+  cause.sentence = refusal.sentence;
+  told(StopJob{.outcome = Outcome::Failed, .cause = cause}, std::nullopt);
 }
 
 // --- the other calls ---------------------------------------------------------------------------
@@ -164,93 +200,81 @@ void Process::perform(const agent::SendHeartbeat& heartbeat) {
   const Instant sent_at = around_.agenda.now();
   const HeartbeatRequest& request = heartbeat.request;
   const Generation about = request.running ? request.running->generation : Generation{};
-  around_.network.call(
-      caller(),
-      {.deadline = kCallLimit,
-       .event = [request](Ticket ticket) -> rendezvous::Event {
-         return rendezvous::HeartbeatReceived{ticket, request};
-       },
-       .on_reply =
-           [this, sent_at, about](const rendezvous::Action& answer) {
-             const auto& reply = std::get<rendezvous::AnswerHeartbeat>(answer).reply;
-             const auto* good = std::get_if<HeartbeatReply>(&reply);
-             if (good == nullptr) return;  // refused: no right to go on comes from this
-             step(agent::HeartbeatAnswered{sent_at, good->interval, good->lease});
-             const std::string text = describe(good->directive);
-             if (!text.empty()) around_.chronicle.note(around_.agenda.now(), node(), text);
-             step(agent::DirectiveReceived{.directive = good->directive, .about = about});
-           },
-       .on_failure = [this](const rendezvous::Unreachable& why) { unreachable(why); }});
+  call({.deadline = kCallLimit,
+        .event = [request](Ticket ticket) -> rendezvous::Event {
+          return rendezvous::HeartbeatReceived{ticket, request};
+        },
+        .on_reply =
+            [this, sent_at, about](const rendezvous::Action& answer) {
+              if (finish_) return;
+              const auto& reply = std::get<rendezvous::AnswerHeartbeat>(answer).reply;
+              if (const auto* refusal = std::get_if<Refusal>(&reply)) return refused(*refusal);
+              const auto& good = std::get<HeartbeatReply>(reply);
+              step(agent::HeartbeatAnswered{sent_at, good.interval, good.lease});
+              told(good.directive, about);
+            },
+        .on_failure = [this](const rendezvous::Unreachable& why) { unreachable(why); }});
 }
 
 void Process::perform(const agent::Leave& leave) {
   ++leaves_open_;
-  leave_once(leave.request, 1);
+  leave_once(leave.request);
 }
 
-void Process::leave_once(const LeaveRequest& request, int tries) {
-  around_.network.call(
-      caller(), {.deadline = kCallLimit,
-                 .event = [request](Ticket ticket) -> rendezvous::Event {
-                   return rendezvous::LeaveReceived{ticket, request};
-                 },
-                 .on_reply = [this](const rendezvous::Action&) { --leaves_open_; },
-                 .on_failure =
-                     [this, request, tries](const rendezvous::Unreachable&) {
-                       if (tries >= kLeaveTriesMax) {
-                         --leaves_open_;
-                         return;
-                       }
-                       later(call_backoff_.next(),
-                             [this, request, tries] { leave_once(request, tries + 1); });
-                     }});
+// Repeated even at the end: it is what the end waits for.
+void Process::leave_once(const LeaveRequest& request) {
+  call({.deadline = kCallLimit,
+        .event = [request](Ticket ticket) -> rendezvous::Event {
+          return rendezvous::LeaveReceived{ticket, request};
+        },
+        .on_reply = [this](const rendezvous::Action&) { --leaves_open_; },
+        .on_failure =
+            [this, request](const rendezvous::Unreachable& why) {
+              unreachable(why);
+              later(call_backoff_.next(), [this, request] { leave_once(request); });
+            }});
 }
 
-void Process::perform(const agent::Publish& publish) { publish_once(publish.request, 1); }
+void Process::perform(const agent::Publish& publish) { publish_once(publish.request); }
 
-void Process::publish_once(const PublishRequest& request, int tries) {
-  if (!is_current(request.generation) || tries > kRepeatsMax) return;
-  around_.network.call(
-      caller(), {.deadline = kCallLimit,
-                 .event = [request](Ticket ticket) -> rendezvous::Event {
-                   return rendezvous::PublishReceived{ticket, request};
-                 },
-                 .on_reply = [](const rendezvous::Action&) {},
-                 .on_failure =
-                     [this, request, tries](const rendezvous::Unreachable&) {
-                       later(call_backoff_.next(),
-                             [this, request, tries] { publish_once(request, tries + 1); });
-                     }});
+void Process::publish_once(const PublishRequest& request) {
+  if (request.generation != entered_ || finish_) return;
+  call({.deadline = kCallLimit,
+        .event = [request](Ticket ticket) -> rendezvous::Event {
+          return rendezvous::PublishReceived{ticket, request};
+        },
+        .on_reply = [](const rendezvous::Action&) {},
+        .on_failure =
+            [this, request](const rendezvous::Unreachable& why) {
+              unreachable(why);
+              later(call_backoff_.next(), [this, request] { publish_once(request); });
+            }});
 }
 
 void Process::perform(const agent::Lookup& lookup) {
-  lookup_once(lookup.local_rank, lookup.request, 1);
+  lookup_once(lookup.local_rank, lookup.request);
 }
 
-void Process::lookup_once(LocalRank local_rank, const LookupRequest& request, int tries) {
-  if (!is_current(request.generation) || tries > kRepeatsMax) return;
-  const auto retry = [this, local_rank, request, tries] {
-    lookup_once(local_rank, request, tries + 1);
-  };
-  around_.network.call(
-      caller(), {.deadline = kCallLimit + hold_,
-                 .event = [request](Ticket ticket) -> rendezvous::Event {
-                   return rendezvous::LookupReceived{ticket, request};
-                 },
-                 .on_reply =
-                     [this, local_rank, request, retry](const rendezvous::Action& answer) {
-                       const LookupReply& reply = std::get<rendezvous::AnswerLookup>(answer).reply;
-                       if (const auto* value = std::get_if<std::string>(&reply)) {
-                         step(agent::LookupAnswered{local_rank, request.key, *value,
-                                                    request.generation});
-                       } else if (std::holds_alternative<AskAgain>(reply)) {
-                         retry();
-                       }
-                     },
-                 .on_failure =
-                     [this, retry](const rendezvous::Unreachable&) {
-                       later(call_backoff_.next(), retry);
-                     }});
+void Process::lookup_once(LocalRank local_rank, const LookupRequest& request) {
+  if (request.generation != entered_ || finish_) return;
+  const auto retry = [this, local_rank, request] { lookup_once(local_rank, request); };
+  call({.deadline = kCallLimit + hold_,
+        .event = [request](Ticket ticket) -> rendezvous::Event {
+          return rendezvous::LookupReceived{ticket, request};
+        },
+        .on_reply =
+            [this, local_rank, request, retry](const rendezvous::Action& answer) {
+              const LookupReply& reply = std::get<rendezvous::AnswerLookup>(answer).reply;
+              const auto* value = std::get_if<std::string>(&reply);
+              if (value == nullptr) return later(call_backoff_.next(), retry);
+              if (request.generation != entered_ || finish_) return;
+              step(agent::LookupAnswered{local_rank, request.key, *value, request.generation});
+            },
+        .on_failure =
+            [this, retry](const rendezvous::Unreachable& why) {
+              unreachable(why);
+              later(call_backoff_.next(), retry);
+            }});
 }
 
 // --- workers -----------------------------------------------------------------------------------
@@ -267,9 +291,6 @@ void Process::perform(const agent::TellWorker& order) {
 
 void Process::perform(const agent::Finish& end) {
   finish_ = end;
-  ++join_.turn;
-  if (join_.open) around_.network.cancel(*join_.open);
-  join_.open.reset();
 }
 
 }  // namespace lrun::sim

@@ -2,8 +2,8 @@
 //
 // Owns the calls to the service: a Join is repeated until there is an assignment or a refusal, a
 // Watch is always open, a Lookup and a Publish are repeated until answered or until the generation
-// changes, a Leave is repeated within its limit, a heartbeat is sent once. Repeats wait by the
-// production RetryBackoff. Refuses to know networks and workers' habits.
+// changes, a Leave until answered or until the process exits, a heartbeat is sent once. The same as
+// agent/rendezvous_calls does, with the same RetryBackoff. Refuses to know networks and workers.
 #pragma once
 
 #include <functional>
@@ -57,10 +57,10 @@ class Process {
  private:
   // A call that is made again until something ends it.
   struct Repeating {
-    explicit Repeating(std::uint64_t seed) : backoff(seed, {}) {}
+    explicit Repeating(std::uint64_t seed) : backoff(seed, agent::RetryBackoff::Limits{}) {}
     agent::RetryBackoff backoff;
-    std::optional<CallId> open;
-    std::uint64_t turn = 0;  // a repeat planned by an earlier turn is dropped
+    Instant asked_at{};
+    std::uint64_t turn = 0;  // what an earlier turn planned or asked is dropped
   };
 
   void perform(const agent::Join& join);
@@ -78,15 +78,20 @@ class Process {
   void perform(const agent::Finish& end);
 
   void join_once();
+  void joined(const JoinReply& reply);
   void watch_once();
-  void lookup_once(LocalRank local_rank, const LookupRequest& request, int tries);
-  void publish_once(const PublishRequest& request, int tries);
-  void leave_once(const LeaveRequest& request, int tries);
-  void again(Repeating& call, void (Process::*once)());
+  void watched(const WatchReply& reply);
+  void told(const Directive& directive, std::optional<Generation> about);
+  void refused(const Refusal& refusal);
+  void lookup_once(LocalRank local_rank, const LookupRequest& request);
+  void publish_once(const PublishRequest& request);
+  void leave_once(const LeaveRequest& request);
+  void call(Network::Call call);
+  void again(Repeating& call, Duration wait, void (Process::*once)());
+  Duration until_ask_again(const Repeating& call) const;
   void later(Duration delay, std::function<void()> deed);
   void unreachable(const rendezvous::Unreachable& why);
-  bool is_current(Generation generation) const;
-  Network::Caller caller() const { return {id_, node()}; }
+  void note(const std::string& text);
 
   Surroundings around_;
   ProcessId id_;
@@ -98,6 +103,7 @@ class Process {
   Repeating watch_;
   JoinRequest join_request_;
   agent::RetryBackoff call_backoff_;
+  Generation entered_;  // the newest assignment received
   int leaves_open_ = 0;
   bool is_paused_ = false;
   Instant resumed_at_{};

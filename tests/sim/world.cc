@@ -14,8 +14,8 @@ namespace {
 
 // More steps at one instant than any group of a simulation needs: something runs in circles.
 constexpr int kStepsAtOnceMax = 4000;
-// After its Finish an agent process is given this long to say that it leaves.
-constexpr Duration kExitLimit = std::chrono::seconds(2);
+// As agent/rendezvous_calls: after its Finish an agent has this long to say that it leaves.
+constexpr Duration kExitLimit = std::chrono::seconds(3);
 
 }  // namespace
 
