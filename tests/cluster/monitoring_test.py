@@ -4,13 +4,11 @@
 import json
 import os
 import re
-import select
-import subprocess
 import unittest
 import urllib.request
 
 import testbed
-from testbed import LIMIT_SECONDS, LRUN, ROOT, wait_for
+from testbed import LRUN, ROOT, wait_for
 
 # A live-looking worker in Python: speaks the channel, fails once in its first generation.
 WORKER = '''
@@ -32,42 +30,29 @@ class Monitoring(testbed.Cluster):
 
     def start_job(self):
         """Two agents and their rendezvous, with a metrics port each; returns the ports."""
-        environment = {**os.environ, 'LOGLEVEL': 'info', 'XDG_RUNTIME_DIR': str(self.state)}
-        job = subprocess.Popen(
-            [
-                str(LRUN),
-                '--standalone',
-                '--nnodes',
-                '2',
-                '--nproc',
-                '2',
-                '--max-restarts',
-                '3',
-                '--metrics-port',
-                '0',
-                '--log-dir',
-                str(self.state / 'logs'),
-                '--redirects',
-                '3',
-                'python3',
-                '-c',
-                WORKER,
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
+        job = self.start(
+            LRUN,
+            '--standalone',
+            '--nnodes',
+            '2',
+            '--nproc',
+            '2',
+            '--max-restarts',
+            '3',
+            '--metrics-port',
+            '0',
+            '--log-dir',
+            self.state / 'logs',
+            '--redirects',
+            '3',
+            'python3',
+            '-c',
+            WORKER,
+            XDG_RUNTIME_DIR=str(self.state),
         )
-        self.addCleanup(testbed.end, job)
-        printed, ports = '', []
-        while len(ports) < 3:  # two agents and the rendezvous
-            ready, _, _ = select.select([job.stderr], [], [], LIMIT_SECONDS)
-            line = job.stderr.readline() if ready else ''
-            self.assertTrue(line, f'three metrics ports are not printed:\n{printed}')
-            printed += line
-            ports = re.findall(r'http://127\.0\.0\.1:(\d+)/metrics', printed)
-        return ports
+        port = re.compile(r'http://127\.0\.0\.1:(\d+)/metrics')
+        wait_for('three metrics ports are printed', lambda: len(port.findall(job.text())) == 3)
+        return port.findall(job.text())
 
     def query(self, expression):
         return self.script(

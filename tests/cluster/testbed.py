@@ -4,9 +4,11 @@ Owns state folders, clean-up and the reasons for skipping; knows nothing of what
 """
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -80,28 +82,75 @@ class Cluster(unittest.TestCase):
         self.addCleanup(self.script, 'netns-cluster.sh', 'down')
         self.script('netns-cluster.sh', 'up', count, NETNS_PREFIX=self.prefix)
 
+    def start(self, *words, **environment):
+        """A process whose output is collected; it ends with the test."""
+        process = Started(words, environment)
+        self.addCleanup(process.end)
+        return process
+
     def on_host(self, host, *words, **environment):
-        """Starts a command on a host; it is ended with the test."""
-        process = subprocess.Popen(
-            [str(SCRIPTS / 'netns-cluster.sh'), 'exec', host, *map(str, words)],
+        return self.start(
+            SCRIPTS / 'netns-cluster.sh',
+            'exec',
+            host,
+            *words,
+            TESTBED_STATE=str(self.state),
+            **environment,
+        )
+
+
+class Started:
+    """A running process; a thread for each stream collects what it says."""
+
+    def __init__(self, words, environment):
+        self.process = subprocess.Popen(
+            [str(word) for word in words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, 'TESTBED_STATE': str(self.state), **environment},
+            env={**os.environ, **environment},
         )
-        self.addCleanup(end, process)
-        return process
+        self.out, self.err = [], []
+        self.readers = [
+            threading.Thread(target=lines.extend, args=(stream,), daemon=True)
+            for lines, stream in ((self.out, self.process.stdout), (self.err, self.process.stderr))
+        ]
+        for reader in self.readers:
+            reader.start()
 
+    def text(self):
+        return ''.join([*self.out, *self.err])
 
-def end(process):
-    if process.poll() is None:
-        process.terminate()
+    def wait(self):
+        """The exit code, once all output is read."""
+        code = self.process.wait(LIMIT_SECONDS)
+        for reader in self.readers:
+            reader.join(LIMIT_SECONDS)
+        return code
+
+    def wait_for_text(self, pattern, what):
+        """The first match in its output; fails when the process ends or the time is over."""
+
+        def look():
+            found = re.search(pattern, self.text(), re.M)
+            if not found and self.process.poll() is not None:
+                self.wait()
+                raise AssertionError(f'ended without: {what}\n{self.text()}')
+            return found
+
         try:
-            process.wait(LIMIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    for stream in (process.stdout, process.stderr):
-        if stream:
-            stream.close()
+            return wait_for(what, look)
+        except AssertionError as failure:
+            raise AssertionError(f'{failure}\n{self.text()}') from None
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(LIMIT_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
