@@ -1,7 +1,9 @@
 // Who is listened to: one living incarnation per node, one node per fixed rank, one run.
+#include <algorithm>
 #include <utility>
 
 #include "rendezvous/machine.h"
+#include "rendezvous/natural_order.h"
 
 namespace lrun::rendezvous {
 
@@ -81,11 +83,21 @@ std::vector<NodeId> StateMachine::Impl::known_nodes() const {
   return nodes;
 }
 
-std::vector<NodeId> StateMachine::Impl::waiting_nodes() const {
+// Who waits, and who has just given up waiting: nodes that came together give up one by one, and
+// each is told of all.
+std::vector<NodeId> StateMachine::Impl::nodes_that_came(Instant now) const {
   std::vector<NodeId> nodes;
   for (const auto& [node, member] : members.all()) {
     if (member.is_ready) nodes.push_back(node);
   }
+  for (const auto& [node, left_at] : timed_out) {
+    const Member* member = members.find(node);
+    const bool is_counted = member && member->is_ready;
+    if (!is_counted && now - left_at < config.join_timeout) nodes.push_back(node);
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const NodeId& left, const NodeId& right) {
+    return natural_less(left.value, right.value);
+  });
   return nodes;
 }
 

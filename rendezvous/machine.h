@@ -65,6 +65,8 @@ struct StateMachine::Impl {
   Blackboard blackboard;
   // Blackboard calls that came in Recovering, when nobody can say yet what is stale.
   std::vector<Event> deferred;
+  // Who was refused because the join time-out was over, and when.
+  std::map<NodeId, Instant> timed_out;
   // Of the step that is under way.
   std::vector<Action> actions;
 
@@ -110,7 +112,7 @@ struct StateMachine::Impl {
   // The member that says this, new or known. Requires that it was not refused.
   Member& admit(Instant now, const NodeFacts& facts);
   std::vector<NodeId> known_nodes() const;
-  std::vector<NodeId> waiting_nodes() const;
+  std::vector<NodeId> nodes_that_came(Instant now) const;
   void hear_generation(Instant now, Generation heard);
 
   // --- phases.cc ---

@@ -8,8 +8,10 @@
 namespace lrun::rendezvous {
 namespace {
 
-std::string count_of(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+std::string spent_budget(int max_restarts) {
+  if (max_restarts == 0) return "a worker failed and no restart is allowed";
+  if (max_restarts == 1) return "a worker failed and the only restart is spent";
+  return "a worker failed and all " + std::to_string(max_restarts) + " restarts are spent";
 }
 
 }  // namespace
@@ -163,10 +165,7 @@ void StateMachine::Impl::settle_failure(Instant now) {
     actions.push_back(RestartCharged{budget.restarts_spent(), cause});
     return;
   }
-  close(now, Outcome::Failed, cause,
-        "a worker failed and " +
-            count_of(static_cast<std::size_t>(config.max_restarts), "restart") + " of " +
-            std::to_string(config.max_restarts) + " are spent");
+  close(now, Outcome::Failed, cause, spent_budget(config.max_restarts));
 }
 
 // --- departures and the end ---

@@ -79,11 +79,15 @@ void StateMachine::Impl::refuse_late_joins(Instant now) {
     if (member.is_ready && member.join && join_timeout_at(member) <= now) late.push_back(node);
   }
   if (late.empty()) return;
-  const Refusal refusal = join_timed_out(config, waiting_nodes());
+  const Refusal refusal = join_timed_out(config, nodes_that_came(now));
+  std::erase_if(timed_out, [&](const auto& entry) {
+    return now - entry.second >= config.join_timeout || timed_out.size() >= kNodesMax;
+  });
   for (const NodeId& node : late) {
     Member& member = *members.find(node);
     actions.push_back(AnswerJoin{member.join->ticket, refusal});
     member.join.reset();
+    timed_out[node] = now;
     refuse(node, refusal);
     depart(now, node, Evidence::Left);
   }
