@@ -1,5 +1,6 @@
 #include "rendezvous/server.h"
 
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/server_callback.h>
@@ -268,10 +269,11 @@ class Reactions final : public v1::Rendezvous::CallbackService {
   std::shared_ptr<Doors> doors_;
 };
 
-void set_limits(grpc::ServerBuilder& builder) {
+void set_limits(grpc::ServerBuilder& builder, std::size_t memory_bytes_max) {
   // Two services would else bind one port, silently.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.SetMaxReceiveMessageSize(kRequestBytesMax);
+  builder.SetResourceQuota(grpc::ResourceQuota("rendezvous").Resize(memory_bytes_max));
   builder.SetMaxSendMessageSize(kReplyBytesMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytesMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnectionMax);
@@ -304,7 +306,7 @@ struct Server::Impl {
 
   void open_listeners() {
     grpc::ServerBuilder builder;
-    set_limits(builder);
+    set_limits(builder, options.memory_bytes_max);
     builder.RegisterService(&reactions);
     std::vector<int> ports(options.listen.size());
     for (std::size_t each = 0; each < ports.size(); ++each) {

@@ -74,7 +74,8 @@ class RendezvousIo : public testing::Test {
                   bool insecure_network = false) {
     Server::Options options{.listen = {},
                             .credentials = std::move(credentials),
-                            .insecure_network = insecure_network};
+                            .insecure_network = insecure_network,
+                            .memory_bytes_max = memory_bytes_max};
     for (const std::string& each : endpoints) options.listen.push_back(parse_endpoint(each));
     server = std::make_unique<Server>(loop, *service, std::move(options));
   }
@@ -136,6 +137,7 @@ class RendezvousIo : public testing::Test {
     EXPECT_TRUE(std::holds_alternative<Status>(std::get<0>(answer)));
   }
 
+  std::size_t memory_bytes_max = Server::Options{}.memory_bytes_max;
   boost::asio::io_context loop;
   std::optional<JobClosed> job_closed;
   std::unique_ptr<Service> service;
