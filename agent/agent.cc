@@ -33,12 +33,17 @@ Instant now() { return std::chrono::steady_clock::now(); }
 
 std::optional<ReformCause> reform_cause(GenerationReason reason) {
   switch (reason) {
-    case GenerationReason::NodeJoined: return ReformCause::NodeJoined;
-    case GenerationReason::NodeLost: return ReformCause::NodeLost;
-    case GenerationReason::Drained: return ReformCause::Drained;
+    case GenerationReason::NodeJoined:
+      return ReformCause::NodeJoined;
+    case GenerationReason::NodeLost:
+      return ReformCause::NodeLost;
+    case GenerationReason::Drained:
+      return ReformCause::Drained;
     case GenerationReason::WorkerFailed:
-    case GenerationReason::Stalled: return ReformCause::WorkerFailed;
-    case GenerationReason::Start: return std::nullopt;
+    case GenerationReason::Stalled:
+      return ReformCause::WorkerFailed;
+    case GenerationReason::Start:
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -124,7 +129,8 @@ struct Agent::Impl : std::enable_shared_from_this<Agent::Impl> {
     });
   }
 
-  // --- what the world says beside the supervisor --------------------------------------------------
+  // --- what the world says beside the supervisor
+  // --------------------------------------------------
 
   void observe(const Event& event) {
     if (const auto* news = std::get_if<Assigned>(&event)) {
@@ -169,13 +175,13 @@ struct Agent::Impl : std::enable_shared_from_this<Agent::Impl> {
       agent_log::refused(refusal, "heartbeat or watch");
     }
     if (!ends_membership(refusal.reason)) return;
-    deliver(DirectiveReceived{
-        .directive = StopJob{.outcome = Outcome::Failed,
-                             .cause = FirstCause{.kind = FailureKind::Refused,
-                                                 .node = options.config.facts.node,
-                                                 .global_rank = std::nullopt,
-                                                 .local_rank = std::nullopt,
-                                                 .sentence = refusal.sentence}}});
+    deliver(DirectiveReceived{.directive =
+                                  StopJob{.outcome = Outcome::Failed,
+                                          .cause = FirstCause{.kind = FailureKind::Refused,
+                                                              .node = options.config.facts.node,
+                                                              .global_rank = std::nullopt,
+                                                              .local_rank = std::nullopt,
+                                                              .sentence = refusal.sentence}}});
   }
 
   // --- deeds -------------------------------------------------------------------------------------
@@ -189,9 +195,8 @@ struct Agent::Impl : std::enable_shared_from_this<Agent::Impl> {
   void perform(const Lookup& action) { calls.lookup(action.local_rank, action.request); }
 
   void perform(const SpawnWorker& action) {
-    std::erase_if(spawning, [&](const WorkerEnv& worker) {
-      return worker.local_rank == action.local_rank;
-    });
+    std::erase_if(spawning,
+                  [&](const WorkerEnv& worker) { return worker.local_rank == action.local_rank; });
     spawning.push_back(action.environment);
     workers->spawn(action);
   }
@@ -236,8 +241,8 @@ struct Agent::Impl : std::enable_shared_from_this<Agent::Impl> {
   }
 
   std::string report() const {
-    const bool is_failure = finish && (finish->outcome == Outcome::Failed ||
-                                       finish->outcome == Outcome::NoProgress);
+    const bool is_failure =
+        finish && (finish->outcome == Outcome::Failed || finish->outcome == Outcome::NoProgress);
     if (!is_failure) return {};
     return to_text({.program = options.program,
                     .host = options.output.host,
@@ -256,7 +261,7 @@ struct Agent::Impl : std::enable_shared_from_this<Agent::Impl> {
   std::optional<Workers> workers;
   RendezvousCalls calls;
   boost::asio::steady_timer timer;
-  std::vector<WorkerEnv> spawning;  // last order for each local rank
+  std::vector<WorkerEnv> spawning;           // last order for each local rank
   std::vector<FailedWorker> failed_workers;  // of the current generation
   std::optional<Finish> finish;
   std::string last_refusal;
@@ -281,7 +286,9 @@ void Agent::start() {
 
 void Agent::signal(int signal_number) { impl_->deliver_later(SignalReceived{signal_number}); }
 AgentState Agent::state() const { return impl_->supervisor.state(); }
-const std::optional<Assignment>& Agent::assignment() const { return impl_->supervisor.assignment(); }
+const std::optional<Assignment>& Agent::assignment() const {
+  return impl_->supervisor.assignment();
+}
 void Agent::update_metrics() { impl_->update_metrics(); }
 std::string Agent::report() const { return impl_->report(); }
 

@@ -42,8 +42,8 @@ struct AgentOptions {
 
 class Agent {
  public:
-  // `link` and `metrics` (may be null) outlive the agent. `on_finish` runs once, from the loop, when
-  // every worker, the keeper and the last call are over and the output is on the console.
+  // `link` and `metrics` (may be null) outlive the agent. `on_finish` runs once, from the loop,
+  // when every worker, the keeper and the last call are over and the output is on the console.
   Agent(boost::asio::io_context& loop, AgentOptions options, Keeper keeper, rendezvous::Link& link,
         Metrics* metrics, std::function<void(const Finish&)> on_finish);
   ~Agent();

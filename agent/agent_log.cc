@@ -12,22 +12,32 @@ namespace {
 
 std::string word(GenerationReason reason) {
   switch (reason) {
-    case GenerationReason::Start: return "start";
-    case GenerationReason::NodeJoined: return "node_joined";
-    case GenerationReason::NodeLost: return "node_lost";
-    case GenerationReason::Drained: return "drained";
-    case GenerationReason::WorkerFailed: return "worker_failed";
-    case GenerationReason::Stalled: return "stalled";
+    case GenerationReason::Start:
+      return "start";
+    case GenerationReason::NodeJoined:
+      return "node_joined";
+    case GenerationReason::NodeLost:
+      return "node_lost";
+    case GenerationReason::Drained:
+      return "drained";
+    case GenerationReason::WorkerFailed:
+      return "worker_failed";
+    case GenerationReason::Stalled:
+      return "stalled";
   }
   return "";
 }
 
 std::string word(Outcome outcome) {
   switch (outcome) {
-    case Outcome::Succeeded: return "succeeded";
-    case Outcome::Failed: return "failed";
-    case Outcome::Stopped: return "stopped";
-    case Outcome::NoProgress: return "no_progress";
+    case Outcome::Succeeded:
+      return "succeeded";
+    case Outcome::Failed:
+      return "failed";
+    case Outcome::Stopped:
+      return "stopped";
+    case Outcome::NoProgress:
+      return "no_progress";
   }
   return "";
 }
@@ -41,14 +51,22 @@ std::string word(const ExitStatus& status) {
 
 std::string word(AgentState state) {
   switch (state) {
-    case AgentState::Joining: return "joining";
-    case AgentState::Starting: return "starting";
-    case AgentState::Running: return "running";
-    case AgentState::Finished: return "finished";
-    case AgentState::Reforming: return "reforming";
-    case AgentState::Stopping: return "stopping";
-    case AgentState::Backoff: return "backoff";
-    case AgentState::Done: return "done";
+    case AgentState::Joining:
+      return "joining";
+    case AgentState::Starting:
+      return "starting";
+    case AgentState::Running:
+      return "running";
+    case AgentState::Finished:
+      return "finished";
+    case AgentState::Reforming:
+      return "reforming";
+    case AgentState::Stopping:
+      return "stopping";
+    case AgentState::Backoff:
+      return "backoff";
+    case AgentState::Done:
+      return "done";
   }
   return "";
 }

@@ -41,7 +41,9 @@ Console::Console(boost::asio::io_context& loop, int descriptor,
     const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
     own.reset(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   }
-  kind_ = S_ISSOCK(facts.st_mode) ? Kind::Socket : own.is_open() ? Kind::NonBlocking : Kind::Blocking;
+  kind_ = S_ISSOCK(facts.st_mode) ? Kind::Socket
+          : own.is_open()         ? Kind::NonBlocking
+                                  : Kind::Blocking;
   if (!own.is_open()) own.reset(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   // /dev/null and the like always take everything, and some of them cannot be polled.
   if (S_ISCHR(facts.st_mode) && ::isatty(descriptor) == 0) {

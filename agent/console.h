@@ -1,8 +1,8 @@
 // One of the launcher's standard streams, as the place where teed lines are shown.
 //
 // Owns a bounded buffer; never blocks the loop: a terminal that is stopped, or a slow reader of a
-// pipe, costs lines on the console (counted), never in files, and never time of the workers. Refuses
-// to know whose lines they are.
+// pipe, costs lines on the console (counted), never in files, and never time of the workers.
+// Refuses to know whose lines they are.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ class Console {
   Kind kind_ = Kind::File;
   std::function<void(std::size_t)> on_dropped_;
   std::string buffer_;
-  std::size_t written_ = 0;  // of the buffer's front
+  std::size_t written_ = 0;     // of the buffer's front
   std::size_t unreported_ = 0;  // dropped since the reader was last told
   bool is_waiting_ = false;
   bool is_closed_ = false;

@@ -1,7 +1,7 @@
 // A descriptor on the loop: tells when it can be read or written.
 //
-// Owns the descriptor. Callbacks never run after the watch is destroyed, and may destroy it. Used by
-// the agent's shells for pipes, channels, the console and the keeper.
+// Owns the descriptor. Callbacks never run after the watch is destroyed, and may destroy it. Used
+// by the agent's shells for pipes, channels, the console and the keeper.
 #pragma once
 
 #include <functional>

@@ -51,13 +51,15 @@ std::optional<Clock::time_point> time_of(const Json* value) {
 }  // namespace
 
 ErrorRecord parse_error_record(std::string_view text) {
-  if (text.size() > kErrorRecordBytesMax) return {.complaint = "the error record is larger than 64 KiB"};
+  if (text.size() > kErrorRecordBytesMax)
+    return {.complaint = "the error record is larger than 64 KiB"};
   if (text.empty()) return {.complaint = "the error record is empty"};
   const Json record = Json::parse(text.begin(), text.end(), nullptr, false);
   if (record.is_discarded()) return {.complaint = "the error record is not valid JSON"};
   const Json* message = member(record, "message");
   if (message && message->is_string()) {
-    return {.message = message->get<std::string>(), .written_at = time_of(member(record, "timestamp"))};
+    return {.message = message->get<std::string>(),
+            .written_at = time_of(member(record, "timestamp"))};
   }
   if (message && message->is_object()) {
     const Json* extra = member(*message, "extraInfo");

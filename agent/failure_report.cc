@@ -69,7 +69,8 @@ std::string block(const FailedWorker& worker, std::size_t index, const FailureRe
 // What only lrun tells: the end of the worker's stderr and where the rest is.
 std::string more_about(const FailedWorker& root, const FailureReport& report) {
   std::string text;
-  if (root.call_stack.empty() && !root.last_lines.empty()) text += field("last lines", root.last_lines);
+  if (root.call_stack.empty() && !root.last_lines.empty())
+    text += field("last lines", root.last_lines);
   if (!report.log_folder.empty()) text += field("logs", report.log_folder);
   return text;
 }
@@ -86,12 +87,11 @@ std::size_t width_of(std::string_view text) {
 
 std::string torchrun_block(const FailureReport& report) {
   std::vector<FailedWorker> workers = report.workers;
-  std::stable_sort(workers.begin(), workers.end(), [](const auto& a, const auto& b) {
-    return a.global_rank < b.global_rank;
-  });
-  const auto root = std::min_element(workers.begin(), workers.end(), [](const auto& a, const auto& b) {
-    return a.ended_at < b.ended_at;
-  });
+  std::stable_sort(workers.begin(), workers.end(),
+                   [](const auto& a, const auto& b) { return a.global_rank < b.global_rank; });
+  const auto root =
+      std::min_element(workers.begin(), workers.end(),
+                       [](const auto& a, const auto& b) { return a.ended_at < b.ended_at; });
   std::string others;
   std::string first;
   for (std::size_t index = 0; index < workers.size(); ++index) {

@@ -156,7 +156,8 @@ Keeper Keeper::start() {
   open_standard_streams();
   int packets[2];
   int life[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, packets) != 0) throw_errno("socketpair");
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, packets) != 0)
+    throw_errno("socketpair");
   Fd connection(packets[0]);
   Fd keepers_end(packets[1]);
   if (::pipe2(life, O_CLOEXEC) != 0) throw_errno("pipe2");

@@ -1,6 +1,7 @@
 // The process between an agent and its workers, as the agent holds it.
 //
-//   agent ── guard ── keeper ── worker, worker, …        each of the first three is a child subreaper
+//   agent ── guard ── keeper ── worker, worker, …        each of the first three is a child
+//   subreaper
 //
 // The keeper is the parent of all workers and ends the whole tree when the agent dies. The guard
 // does the same when agent and keeper die together, the agent when keeper and guard do: two of the

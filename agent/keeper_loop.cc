@@ -87,11 +87,11 @@ class KeeperLoop {
 
   void reap() {
     siginfo_t ended{};
-    while (ended.si_pid = 0, ::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG) == 0 && ended.si_pid != 0) {
-      const auto found =
-          std::find_if(children_.begin(), children_.end(), [&](const auto& entry) {
-            return entry.second.pid == ended.si_pid && entry.second.is_alive();
-          });
+    while (ended.si_pid = 0,
+           ::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG) == 0 && ended.si_pid != 0) {
+      const auto found = std::find_if(children_.begin(), children_.end(), [&](const auto& entry) {
+        return entry.second.pid == ended.si_pid && entry.second.is_alive();
+      });
       if (found == children_.end()) continue;  // a descendant that was re-parented to us
       read_exec_result(found->first, found->second);
       if (found->second.state == ChildState::NeverRan) {
@@ -117,9 +117,14 @@ class KeeperLoop {
     while (true) {
       ReceivedOrder received;
       switch (receive_order(connection_, &received)) {
-        case Received::Nothing: return;
-        case Received::PeerGone: is_agent_gone_ = true; return;
-        case Received::Message: obey(received); break;
+        case Received::Nothing:
+          return;
+        case Received::PeerGone:
+          is_agent_gone_ = true;
+          return;
+        case Received::Message:
+          obey(received);
+          break;
       }
     }
   }
@@ -127,8 +132,12 @@ class KeeperLoop {
   void obey(const ReceivedOrder& received) {
     const Order& order = received.order;
     switch (order.kind) {
-      case OrderKind::Spawn: spawn(order.worker, received.descriptors); return;
-      case OrderKind::Signal: signal(order.worker, order.signal_number); return;
+      case OrderKind::Spawn:
+        spawn(order.worker, received.descriptors);
+        return;
+      case OrderKind::Signal:
+        signal(order.worker, order.signal_number);
+        return;
     }
   }
 
@@ -155,9 +164,9 @@ class KeeperLoop {
 
   // Reports each ended worker whose last process is gone, and kills those that are not.
   void end_leftovers() {
-    const bool is_any_ending = std::any_of(children_.begin(), children_.end(), [](const auto& entry) {
-      return entry.second.state == ChildState::Ending;
-    });
+    const bool is_any_ending =
+        std::any_of(children_.begin(), children_.end(),
+                    [](const auto& entry) { return entry.second.state == ChildState::Ending; });
     if (!is_any_ending) return;
     const std::vector<Process> leftovers = find_leftovers();
     for (const Process& process : leftovers) ::kill(process.pid, SIGKILL);

@@ -141,9 +141,9 @@ bool send_order(const Fd& connection, const Order& order, const SpawnDescriptors
   std::array<int, kDescriptorsMax> open{};
   std::size_t count = 0;
   if (descriptors) {
-    const std::array<const Fd*, kDescriptorsMax> all{&descriptors->payload, &descriptors->stdout_end,
-                                                     &descriptors->stderr_end,
-                                                     &descriptors->channel};
+    const std::array<const Fd*, kDescriptorsMax> all{
+        &descriptors->payload, &descriptors->stdout_end, &descriptors->stderr_end,
+        &descriptors->channel};
     for (std::size_t at = 0; at < all.size(); ++at) {
       if (!all[at]->is_open()) continue;
       packet.present |= 1u << at;

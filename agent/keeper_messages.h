@@ -16,8 +16,8 @@ namespace lrun::agent {
 // Names one started worker between agent and keeper; never reused by an agent.
 using WorkerSerial = std::uint32_t;
 
-// The descriptor under which a worker finds its channel: one digit, so that every shell can name it,
-// and not one of those that shell scripts usually take for themselves (3, 4, 9).
+// The descriptor under which a worker finds its channel: one digit, so that every shell can name
+// it, and not one of those that shell scripts usually take for themselves (3, 4, 9).
 inline constexpr int kChannelDescriptor = 7;
 // The kernel's own limit for arguments and environment is far below.
 inline constexpr std::size_t kSpawnBytesMax = 8 * 1024 * 1024;
@@ -55,9 +55,9 @@ enum class ReportKind : std::uint32_t { Ready = 1, Spawned = 2, SpawnFailed = 3,
 struct Report {
   ReportKind kind = ReportKind::Ready;
   WorkerSerial worker = 0;
-  std::int32_t pid = 0;        // Ready: the keeper's own
-  std::int32_t error = 0;      // SpawnFailed: errno
-  std::int32_t code = 0;       // Exited: exit code or signal number
+  std::int32_t pid = 0;    // Ready: the keeper's own
+  std::int32_t error = 0;  // SpawnFailed: errno
+  std::int32_t code = 0;   // Exited: exit code or signal number
   std::uint32_t by_signal = 0;
   std::uint32_t core_dumped = 0;
   std::uint32_t left_behind = 0;  // Exited: processes that outlived SIGKILL's limit
@@ -69,7 +69,8 @@ enum class Received { Message, Nothing, PeerGone };
 Fd to_memory_file(const SpawnPayload& payload);
 std::optional<SpawnPayload> from_memory_file(const Fd& file);
 
-// False: the peer is gone, or (with errno EAGAIN) cannot take it now. Descriptors stay the caller's.
+// False: the peer is gone, or (with errno EAGAIN) cannot take it now. Descriptors stay the
+// caller's.
 bool send_order(const Fd& connection, const Order& order, const SpawnDescriptors* descriptors);
 bool send_report(const Fd& connection, const Report& report);
 // Nothing: no packet now, or one of a wrong size, which is skipped.

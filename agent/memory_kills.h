@@ -1,8 +1,8 @@
 // Whether the kernel has killed for want of memory, as far as this process's cgroup tells.
 //
-// Owns reading `oom_kill` of cgroup v1 or v2. It is a guess: the counter names no process, so a rise
-// together with a SIGKILL that nobody here sent is taken for the cause. Without a readable counter
-// nothing is ever claimed.
+// Owns reading `oom_kill` of cgroup v1 or v2. It is a guess: the counter names no process, so a
+// rise together with a SIGKILL that nobody here sent is taken for the cause. Without a readable
+// counter nothing is ever claimed.
 #pragma once
 
 #include <cstdint>

@@ -39,32 +39,42 @@ const std::map<ReformCause, const char*> kReforms{{ReformCause::NodeJoined, "nod
 const std::map<HeartbeatResult, const char*> kHeartbeats{{HeartbeatResult::Answered, "answered"},
                                                          {HeartbeatResult::Late, "late"},
                                                          {HeartbeatResult::Failed, "failed"}};
-const std::map<Stream, const char*> kStreams{{Stream::Stdout, "stdout"}, {Stream::Stderr, "stderr"}};
+const std::map<Stream, const char*> kStreams{{Stream::Stdout, "stdout"},
+                                             {Stream::Stderr, "stderr"}};
 const std::map<TimePhase, const char*> kPhases{
-    {TimePhase::Train, "train"},     {TimePhase::Checkpoint, "checkpoint"},
-    {TimePhase::Wait, "wait"},       {TimePhase::Form, "form"},
-    {TimePhase::Start, "start"},     {TimePhase::Restore, "restore"},
-    {TimePhase::Replay, "replay"},   {TimePhase::Stopped, "stopped"}};
-const std::map<TimeCause, const char*> kCauses{
-    {TimeCause::None, "none"},           {TimeCause::Start, "start"},
-    {TimeCause::Failure, "failure"},     {TimeCause::Stall, "stall"},
-    {TimeCause::Membership, "membership"}, {TimeCause::LeaseLost, "lease_lost"},
-    {TimeCause::End, "end"}};
-const std::vector<std::string> kRestartCauses{"exit", "signal", "oom", "stall", "spawn", "reported"};
+    {TimePhase::Train, "train"},   {TimePhase::Checkpoint, "checkpoint"},
+    {TimePhase::Wait, "wait"},     {TimePhase::Form, "form"},
+    {TimePhase::Start, "start"},   {TimePhase::Restore, "restore"},
+    {TimePhase::Replay, "replay"}, {TimePhase::Stopped, "stopped"}};
+const std::map<TimeCause, const char*> kCauses{{TimeCause::None, "none"},
+                                               {TimeCause::Start, "start"},
+                                               {TimeCause::Failure, "failure"},
+                                               {TimeCause::Stall, "stall"},
+                                               {TimeCause::Membership, "membership"},
+                                               {TimeCause::LeaseLost, "lease_lost"},
+                                               {TimeCause::End, "end"}};
+const std::vector<std::string> kRestartCauses{"exit",  "signal", "oom",
+                                              "stall", "spawn",  "reported"};
 const std::vector<std::string> kExitKinds{"success", "exit", "signal", "oom", "stopped"};
 
 std::string restart_cause(FailureKind kind) {
   switch (kind) {
-    case FailureKind::OutOfMemory: return "oom";
-    case FailureKind::Stalled: return "stall";
-    case FailureKind::SpawnFailed: return "spawn";
-    case FailureKind::Reported: return "reported";
+    case FailureKind::OutOfMemory:
+      return "oom";
+    case FailureKind::Stalled:
+      return "stall";
+    case FailureKind::SpawnFailed:
+      return "spawn";
+    case FailureKind::Reported:
+      return "reported";
     case FailureKind::ExitCode:
-    case FailureKind::Refused: return "exit";
+    case FailureKind::Refused:
+      return "exit";
     case FailureKind::Signal:
     case FailureKind::NodeLost:
     case FailureKind::LeaseLost:
-    case FailureKind::Interrupted: return "signal";
+    case FailureKind::Interrupted:
+      return "signal";
   }
   return "exit";
 }
@@ -157,21 +167,27 @@ struct Metrics::Impl {
     for (const Slot& slot : slots) {
       const bool is_useful = slot.phase == TimePhase::Train || slot.phase == TimePhase::Checkpoint;
       const TimeCause lost_to = is_useful ? TimeCause::None : cause;
-      time.Add({{"phase", kPhases.at(slot.phase)}, {"cause", kCauses.at(lost_to)}}).Increment(passed);
+      time.Add({{"phase", kPhases.at(slot.phase)}, {"cause", kCauses.at(lost_to)}})
+          .Increment(passed);
     }
   }
 
   // What every slot is at while no worker decides it.
   TimePhase phase_of_state() const {
     switch (state) {
-      case AgentState::Joining: return has_run ? TimePhase::Form : TimePhase::Wait;
-      case AgentState::Starting: return TimePhase::Start;
+      case AgentState::Joining:
+        return has_run ? TimePhase::Form : TimePhase::Wait;
+      case AgentState::Starting:
+        return TimePhase::Start;
       case AgentState::Running:
-      case AgentState::Finished: return TimePhase::Wait;
-      case AgentState::Reforming: return TimePhase::Form;
+      case AgentState::Finished:
+        return TimePhase::Wait;
+      case AgentState::Reforming:
+        return TimePhase::Form;
       case AgentState::Stopping:
       case AgentState::Backoff:
-      case AgentState::Done: return TimePhase::Stopped;
+      case AgentState::Done:
+        return TimePhase::Stopped;
     }
     return TimePhase::Wait;
   }

@@ -73,7 +73,10 @@ class TeedStream {
  public:
   TeedStream(boost::asio::io_context& loop, Fd pipe, const std::string& path, Console& console,
              std::string prefix)
-      : file_(open_log(path)), path_(path), console_(console), prefixer_(std::move(prefix)),
+      : file_(open_log(path)),
+        path_(path),
+        console_(console),
+        prefixer_(std::move(prefix)),
         pipe_(std::make_unique<DescriptorWatch>(loop, std::move(pipe))) {
     pipe_->on_readable([this] {
       read_once();
@@ -129,7 +132,8 @@ class TeedStream {
   // Once: a full disk would repeat it for every line.
   void complain() {
     if (!std::exchange(has_complained_, true)) {
-      log::error("log_write_failed", {{"path", path_}, {"reason", std::generic_category().message(errno)}});
+      log::error("log_write_failed",
+                 {{"path", path_}, {"reason", std::generic_category().message(errno)}});
     }
   }
 
@@ -158,8 +162,10 @@ struct Output::Impl : std::enable_shared_from_this<Output::Impl> {
        const std::function<void(Stream, std::size_t)>& on_dropped)
       : loop(the_loop),
         options(std::move(the_options)),
-        out(loop, options.console_stdout, [on_dropped](std::size_t bytes) { on_dropped(Stream::Stdout, bytes); }),
-        err(loop, options.console_stderr, [on_dropped](std::size_t bytes) { on_dropped(Stream::Stderr, bytes); }) {}
+        out(loop, options.console_stdout,
+            [on_dropped](std::size_t bytes) { on_dropped(Stream::Stdout, bytes); }),
+        err(loop, options.console_stderr,
+            [on_dropped](std::size_t bytes) { on_dropped(Stream::Stderr, bytes); }) {}
 
   std::string attempt_folder(int attempt) const {
     return options.run_folder + "/attempt_" + std::to_string(attempt);
@@ -279,20 +285,17 @@ void Output::begin_group(int attempt) {
 
 WorkerStreams Output::open(const WorkerEnv& worker) {
   if (impl_->options.run_folder.empty()) return {};
-  const std::string folder = impl_->attempt_folder(worker.restart_count) + "/" +
-                             std::to_string(worker.local_rank.value);
+  const std::string folder =
+      impl_->attempt_folder(worker.restart_count) + "/" + std::to_string(worker.local_rank.value);
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw std::system_error(error, folder);
-  keep_earlier(folder + "/error.json", [&](int number) {
-    return folder + "/error." + std::to_string(number) + ".json";
-  });
+  keep_earlier(folder + "/error.json",
+               [&](int number) { return folder + "/error." + std::to_string(number) + ".json"; });
   Impl::Worker opened;
   WorkerStreams streams;
-  streams.stdout_end =
-      impl_->open_stream(worker, Stream::Stdout, folder + "/stdout.log", opened);
-  streams.stderr_end =
-      impl_->open_stream(worker, Stream::Stderr, folder + "/stderr.log", opened);
+  streams.stdout_end = impl_->open_stream(worker, Stream::Stdout, folder + "/stdout.log", opened);
+  streams.stderr_end = impl_->open_stream(worker, Stream::Stderr, folder + "/stderr.log", opened);
   impl_->workers[worker.local_rank] = std::move(opened);
   return streams;
 }

@@ -30,7 +30,8 @@ namespace lrun::agent {
 inline constexpr const char* kLinePrefix = "[${role_name}${local_rank}]:";
 
 struct OutputOptions {
-  std::string run_folder{};  // of make_run_folder; empty: no files, redirects and tee have no effect
+  std::string
+      run_folder{};  // of make_run_folder; empty: no files, redirects and tee have no effect
   StreamChoice redirects{};
   StreamChoice tee{};  // implies redirect
   std::string line_prefix = kLinePrefix;

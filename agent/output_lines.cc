@@ -12,8 +12,7 @@ std::string expand_prefix(std::string_view line_prefix,
   std::string expanded;
   while (!line_prefix.empty()) {
     const std::size_t begin = line_prefix.find("${");
-    const std::size_t end =
-        begin == std::string_view::npos ? begin : line_prefix.find('}', begin);
+    const std::size_t end = begin == std::string_view::npos ? begin : line_prefix.find('}', begin);
     if (end == std::string_view::npos) break;
     const auto value = values.find(line_prefix.substr(begin + 2, end - begin - 2));
     expanded += line_prefix.substr(0, begin);
@@ -55,7 +54,8 @@ std::string last_lines(std::string_view text) {
   }
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   std::size_t begin = text.size();
-  for (int lines = 0; lines < kTailLinesMax && begin != std::string_view::npos && begin > 0; ++lines) {
+  for (int lines = 0; lines < kTailLinesMax && begin != std::string_view::npos && begin > 0;
+       ++lines) {
     begin = text.rfind('\n', begin - 1);
   }
   if (begin != std::string_view::npos && begin > 0) text.remove_prefix(begin + 1);

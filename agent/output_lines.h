@@ -13,7 +13,8 @@
 
 namespace lrun::agent {
 
-// A longer line is shown in pieces of this size, each on a line with a prefix (files keep it whole).
+// A longer line is shown in pieces of this size, each on a line with a prefix (files keep it
+// whole).
 inline constexpr std::size_t kLineBytesMax = 1024 * 1024;
 // What a report shows of a worker's stderr.
 inline constexpr std::size_t kTailBytesMax = 4 * 1024;

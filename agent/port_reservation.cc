@@ -44,7 +44,8 @@ std::optional<Bound> bind_any(int family) {
 PortReservation::PortReservation() {
   std::optional<Bound> bound = bind_any(AF_INET6);
   if (!bound) bound = bind_any(AF_INET);
-  if (!bound) throw std::system_error(errno, std::generic_category(), "reserving a port for workers");
+  if (!bound)
+    throw std::system_error(errno, std::generic_category(), "reserving a port for workers");
   socket_ = std::move(bound->socket);
   port_ = bound->port;
 }

@@ -1,8 +1,8 @@
 // A port for the workers' MASTER_PORT that nobody else is given.
 //
-// Owns a socket that is bound, with SO_REUSEADDR, and never listens: the kernel hands the port to no
-// one who asks for "any port", while a worker that binds it by number with SO_REUSEADDR (as PyTorch's
-// store does, over IPv4 and IPv6) can still listen on it.
+// Owns a socket that is bound, with SO_REUSEADDR, and never listens: the kernel hands the port to
+// no one who asks for "any port", while a worker that binds it by number with SO_REUSEADDR (as
+// PyTorch's store does, over IPv4 and IPv6) can still listen on it.
 #pragma once
 
 #include "base/fd.h"

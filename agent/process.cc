@@ -65,21 +65,28 @@ struct Processes::Impl : std::enable_shared_from_this<Processes::Impl> {
     Report report;
     while (watch) {
       switch (receive_report(keeper->connection(), &report)) {
-        case Received::Nothing: return;
-        case Received::PeerGone: return lose_keeper("it died");
-        case Received::Message: pass_on(report); break;
+        case Received::Nothing:
+          return;
+        case Received::PeerGone:
+          return lose_keeper("it died");
+        case Received::Message:
+          pass_on(report);
+          break;
       }
     }
   }
 
   void pass_on(const Report& report) {
     switch (report.kind) {
-      case ReportKind::Ready: return;
-      case ReportKind::Spawned: return callbacks.on_spawned(report.worker, report.pid);
+      case ReportKind::Ready:
+        return;
+      case ReportKind::Spawned:
+        return callbacks.on_spawned(report.worker, report.pid);
       case ReportKind::SpawnFailed:
         return callbacks.on_spawn_failed(report.worker,
                                          std::generic_category().message(report.error));
-      case ReportKind::Exited: return callbacks.on_exited(report.worker, status_of(report));
+      case ReportKind::Exited:
+        return callbacks.on_exited(report.worker, status_of(report));
     }
   }
 
@@ -144,8 +151,7 @@ void Processes::spawn(WorkerSerial worker, const SpawnPayload& payload,
 }
 
 void Processes::signal(WorkerSerial worker, int signal_number) {
-  impl_->order(
-      {{.kind = OrderKind::Signal, .worker = worker, .signal_number = signal_number}, {}});
+  impl_->order({{.kind = OrderKind::Signal, .worker = worker, .signal_number = signal_number}, {}});
 }
 
 void Processes::end() {

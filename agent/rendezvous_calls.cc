@@ -93,10 +93,10 @@ struct RendezvousCalls::Impl : std::enable_shared_from_this<RendezvousCalls::Imp
     join_repetition.asked_at = now();
     JoinRequest request = join_request;
     request.facts = complete(std::move(request.facts));
-    link.join(request, on_answer<JoinReply>(
-                           [number](Impl& self, const JoinReply* reply, bool is_final) {
-                             self.joined(number, reply, is_final);
-                           }));
+    link.join(request,
+              on_answer<JoinReply>([number](Impl& self, const JoinReply* reply, bool is_final) {
+                self.joined(number, reply, is_final);
+              }));
   }
 
   void joined(std::uint64_t number, const JoinReply* reply, bool is_final) {
@@ -122,10 +122,10 @@ struct RendezvousCalls::Impl : std::enable_shared_from_this<RendezvousCalls::Imp
   void watch() {
     if (has_ended) return;
     watch_repetition.asked_at = now();
-    link.watch(watch_request, on_answer<WatchReply>(
-                                  [](Impl& self, const WatchReply* reply, bool is_final) {
-                                    self.watched(reply, is_final);
-                                  }));
+    link.watch(watch_request,
+               on_answer<WatchReply>([](Impl& self, const WatchReply* reply, bool is_final) {
+                 self.watched(reply, is_final);
+               }));
   }
 
   void watched(const WatchReply* reply, bool is_final) {
@@ -148,10 +148,10 @@ struct RendezvousCalls::Impl : std::enable_shared_from_this<RendezvousCalls::Imp
     request.facts = complete(std::move(request.facts));
     const Instant sent_at = now();
     const Generation about = request.running ? request.running->generation : Generation{};
-    link.heartbeat(request, on_answer<HeartbeatAnswer>([sent_at, about](
-                                Impl& self, const HeartbeatAnswer* answer, bool) {
-      self.heartbeat_answered(sent_at, about, answer);
-    }));
+    link.heartbeat(request, on_answer<HeartbeatAnswer>(
+                                [sent_at, about](Impl& self, const HeartbeatAnswer* answer, bool) {
+                                  self.heartbeat_answered(sent_at, about, answer);
+                                }));
   }
 
   void heartbeat_answered(Instant sent_at, Generation about, const HeartbeatAnswer* answer) {
@@ -171,47 +171,53 @@ struct RendezvousCalls::Impl : std::enable_shared_from_this<RendezvousCalls::Imp
   // --- leave, publish, lookup --------------------------------------------------------------------
 
   void leave(const LeaveRequest& request, const std::shared_ptr<Repetition>& repetition) {
-    link.leave(request, on_answer<AcknowledgeAnswer>([request, repetition](
-                            Impl& self, const AcknowledgeAnswer* answer, bool is_final) {
-      // Repeated even at the end: it is what the end waits for.
-      if (answer || is_final) {
-        --self.leaves_open;
-        return;
-      }
-      auto timer = std::make_shared<boost::asio::steady_timer>(self.loop, repetition->backoff.next());
-      timer->async_wait([weak = self.weak_from_this(), timer, request,
-                         repetition](const boost::system::error_code& error) {
-        const auto again = weak.lock();
-        if (again && !error) again->leave(request, repetition);
-      });
-    }));
+    link.leave(
+        request,
+        on_answer<AcknowledgeAnswer>(
+            [request, repetition](Impl& self, const AcknowledgeAnswer* answer, bool is_final) {
+              // Repeated even at the end: it is what the end waits for.
+              if (answer || is_final) {
+                --self.leaves_open;
+                return;
+              }
+              auto timer = std::make_shared<boost::asio::steady_timer>(self.loop,
+                                                                       repetition->backoff.next());
+              timer->async_wait([weak = self.weak_from_this(), timer, request,
+                                 repetition](const boost::system::error_code& error) {
+                const auto again = weak.lock();
+                if (again && !error) again->leave(request, repetition);
+              });
+            }));
   }
 
   void publish(const PublishRequest& request, const std::shared_ptr<Repetition>& repetition) {
     if (request.generation != generation) return;
-    link.publish(request, on_answer<AcknowledgeAnswer>([request, repetition](
-                              Impl& self, const AcknowledgeAnswer* answer, bool is_final) {
-      if (self.has_ended || is_final) return;
-      if (!answer) {
-        return self.after(repetition->backoff.next(), [&self, request, repetition] {
-          self.publish(request, repetition);
-        });
-      }
-      const auto* refusal = std::get_if<Refusal>(answer);
-      if (refusal && refusal->reason != RefuseReason::StaleGeneration) {
-        log::warn("publish_refused", {{"key", request.key}, {"reason", refusal->sentence}});
-      }
-    }));
+    link.publish(
+        request,
+        on_answer<AcknowledgeAnswer>(
+            [request, repetition](Impl& self, const AcknowledgeAnswer* answer, bool is_final) {
+              if (self.has_ended || is_final) return;
+              if (!answer) {
+                return self.after(repetition->backoff.next(), [&self, request, repetition] {
+                  self.publish(request, repetition);
+                });
+              }
+              const auto* refusal = std::get_if<Refusal>(answer);
+              if (refusal && refusal->reason != RefuseReason::StaleGeneration) {
+                log::warn("publish_refused", {{"key", request.key}, {"reason", refusal->sentence}});
+              }
+            }));
   }
 
   void lookup(LocalRank local_rank, const LookupRequest& request,
               const std::shared_ptr<Repetition>& repetition) {
     if (request.generation != generation) return;
     repetition->asked_at = now();
-    link.lookup(request, on_answer<LookupReply>([local_rank, request, repetition](
-                             Impl& self, const LookupReply* reply, bool is_final) {
-      self.looked_up(local_rank, request, repetition, reply, is_final);
-    }));
+    link.lookup(request,
+                on_answer<LookupReply>([local_rank, request, repetition](
+                                           Impl& self, const LookupReply* reply, bool is_final) {
+                  self.looked_up(local_rank, request, repetition, reply, is_final);
+                }));
   }
 
   void looked_up(LocalRank local_rank, const LookupRequest& request,
@@ -228,7 +234,8 @@ struct RendezvousCalls::Impl : std::enable_shared_from_this<RendezvousCalls::Imp
     const bool is_refused = reply && std::holds_alternative<Refusal>(*reply);
     const bool is_just_held = reply && !is_refused;
     const Duration wait = is_just_held ? repetition->until_ask_again() : repetition->backoff.next();
-    after(wait, [this, local_rank, request, repetition] { lookup(local_rank, request, repetition); });
+    after(wait,
+          [this, local_rank, request, repetition] { lookup(local_rank, request, repetition); });
   }
 
   // --- end ---------------------------------------------------------------------------------------
@@ -240,11 +247,11 @@ struct RendezvousCalls::Impl : std::enable_shared_from_this<RendezvousCalls::Imp
       return boost::asio::post(loop, on_ended);
     }
     end_timer.expires_after(kEndLookInterval);
-    end_timer.async_wait([weak = weak_from_this(), on_ended,
-                          deadline](const boost::system::error_code& error) {
-      const auto self = weak.lock();
-      if (self && !error) self->end(on_ended, deadline);
-    });
+    end_timer.async_wait(
+        [weak = weak_from_this(), on_ended, deadline](const boost::system::error_code& error) {
+          const auto self = weak.lock();
+          if (self && !error) self->end(on_ended, deadline);
+        });
   }
 
   std::shared_ptr<Repetition> new_repetition() { return std::make_shared<Repetition>(++seed); }

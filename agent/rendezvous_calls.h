@@ -1,8 +1,8 @@
 // The agent's calls to its rendezvous, repeated until they are answered.
 //
 // Owns back-off and jitter, the Watch that is always open after the first Join, and what is said in
-// the log about a service that cannot be reached. Turns answers into the supervisor's events; refuses
-// to decide. Called by agent/agent, on the loop.
+// the log about a service that cannot be reached. Turns answers into the supervisor's events;
+// refuses to decide. Called by agent/agent, on the loop.
 #pragma once
 
 #include <cstdint>

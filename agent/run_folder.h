@@ -13,7 +13,8 @@
 
 namespace lrun::agent {
 
-// A run id as one safe folder name: every byte other than letters, digits, '-', '_', '.' becomes '_'.
+// A run id as one safe folder name: every byte other than letters, digits, '-', '_', '.' becomes
+// '_'.
 std::string folder_name(std::string_view run_id);
 
 // Makes the folder, mode 0700 where it is temporary, and returns its absolute path. `log_dir`: made

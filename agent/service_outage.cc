@@ -19,13 +19,15 @@ void ServiceOutage::failed(Instant now, const std::string& sentence) {
     return;
   }
   logged_at_ = now;
-  log::warn("service_unreachable",
-            {{"reason", sentence}, {"failures", failures_}, {"for_seconds", seconds(now - since_)}});
+  log::warn(
+      "service_unreachable",
+      {{"reason", sentence}, {"failures", failures_}, {"for_seconds", seconds(now - since_)}});
 }
 
 void ServiceOutage::answered(Instant now) {
   if (failures_ == 0) return;
-  log::info("service_reachable", {{"failures", failures_}, {"after_seconds", seconds(now - since_)}});
+  log::info("service_reachable",
+            {{"failures", failures_}, {"after_seconds", seconds(now - since_)}});
   failures_ = 0;
 }
 

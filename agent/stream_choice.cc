@@ -40,9 +40,10 @@ bool StreamChoice::is_empty() const {
 
 std::variant<StreamChoice, UsageError> parse_stream_choice(std::string_view option,
                                                            std::string_view text) {
-  const UsageError error{std::string(option) + ": '" + std::string(text.substr(0, 64)) +
-                         "' is not accepted: give 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or a "
-                         "list such as 0:3,1:2 (local rank:value)"};
+  const UsageError error{
+      std::string(option) + ": '" + std::string(text.substr(0, 64)) +
+      "' is not accepted: give 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or a "
+      "list such as 0:3,1:2 (local rank:value)"};
   StreamChoice choice;
   if (text.find(':') == std::string_view::npos) {
     const std::optional<int> streams = number(text, 3);

@@ -1,7 +1,7 @@
 // Which streams of which worker: the grammar of --redirects and --tee.
 //
-// Pure. Owns the grammar `0|1|2|3` or `local rank:value,…` (docs of torchrun); refuses to know files.
-// The launcher parses, agent/output asks.
+// Pure. Owns the grammar `0|1|2|3` or `local rank:value,…` (docs of torchrun); refuses to know
+// files. The launcher parses, agent/output asks.
 #pragma once
 
 #include <map>

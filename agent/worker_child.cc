@@ -39,7 +39,8 @@ bool take_descriptors(const SpawnDescriptors& descriptors) {
   const Fd channel = moved_up(descriptors.channel);
   // Everything else closes with exec, the result pipe included.
   return place(stdout_end, STDOUT_FILENO) && place(stderr_end, STDERR_FILENO) &&
-         ::close_range(STDERR_FILENO + 1, std::numeric_limits<int>::max(), CLOSE_RANGE_CLOEXEC) == 0 &&
+         ::close_range(STDERR_FILENO + 1, std::numeric_limits<int>::max(), CLOSE_RANGE_CLOEXEC) ==
+             0 &&
          place(channel, kChannelDescriptor);
 }
 

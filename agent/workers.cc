@@ -55,8 +55,9 @@ struct Workers::Impl : std::enable_shared_from_this<Workers::Impl> {
         loop, std::move(keeper),
         ProcessCallbacks{
             .on_spawned = [this](WorkerSerial serial, int pid) { spawned(serial, pid); },
-            .on_spawn_failed = [this](WorkerSerial serial,
-                                      std::string reason) { spawn_failed(serial, std::move(reason)); },
+            .on_spawn_failed = [this](
+                                   WorkerSerial serial,
+                                   std::string reason) { spawn_failed(serial, std::move(reason)); },
             .on_exited = [this](WorkerSerial serial, ExitStatus status) { exited(serial, status); },
             .on_keeper_lost = [this] { keeper_lost(); }});
   }
@@ -121,15 +122,14 @@ struct Workers::Impl : std::enable_shared_from_this<Workers::Impl> {
   std::unique_ptr<ChannelSocket> open_channel(LocalRank local_rank, Fd agents_end) {
     return std::make_unique<ChannelSocket>(
         loop, std::move(agents_end),
-        ChannelSocket::Callbacks{
-            .on_message =
-                [this, local_rank](channel::FromWorker message) {
-                  emit(WorkerSaid{local_rank, std::move(message)});
-                },
-            .on_garbled =
-                [this, local_rank](std::string reason) {
-                  emit_later(WorkerGarbled{local_rank, std::move(reason)});
-                }});
+        ChannelSocket::Callbacks{.on_message =
+                                     [this, local_rank](channel::FromWorker message) {
+                                       emit(WorkerSaid{local_rank, std::move(message)});
+                                     },
+                                 .on_garbled =
+                                     [this, local_rank](std::string reason) {
+                                       emit_later(WorkerGarbled{local_rank, std::move(reason)});
+                                     }});
   }
 
   void spawned(WorkerSerial serial, int pid) {
@@ -179,9 +179,9 @@ struct Workers::Impl : std::enable_shared_from_this<Workers::Impl> {
       details.call_stack = record->call_stack.empty() ? record->message : record->call_stack;
       details.ended_at = record->written_at.value_or(ended_at);
     } else if (record) {
-      log::warn("error_record_ignored",
-                {{"local_rank", local_rank->value}, {"reason", record->complaint},
-                 {"file", environment.error_file}});
+      log::warn("error_record_ignored", {{"local_rank", local_rank->value},
+                                         {"reason", record->complaint},
+                                         {"file", environment.error_file}});
     }
     const bool has_words = record && !record->message.empty();
     callbacks.on_end({.event = {.local_rank = *local_rank,
@@ -206,8 +206,8 @@ struct Workers::Impl : std::enable_shared_from_this<Workers::Impl> {
   WorkerSerial last_serial = 0;
 };
 
-Workers::Workers(boost::asio::io_context& loop, WorkerOptions options, Keeper keeper, Output& output,
-                 WorkerCallbacks callbacks)
+Workers::Workers(boost::asio::io_context& loop, WorkerOptions options, Keeper keeper,
+                 Output& output, WorkerCallbacks callbacks)
     : impl_(std::make_shared<Impl>(loop, std::move(options), output, std::move(callbacks))) {
   impl_->hold(std::move(keeper));
 }

@@ -33,9 +33,12 @@ std::string_view cut(std::string_view text, std::size_t bytes_max = kTextBytesMa
 
 std::string name_of(Activity activity) {
   switch (activity) {
-    case Activity::Computing: return "computing";
-    case Activity::Waiting: return "waiting";
-    case Activity::Saving: return "saving";
+    case Activity::Computing:
+      return "computing";
+    case Activity::Waiting:
+      return "waiting";
+    case Activity::Saving:
+      return "saving";
   }
   return "";
 }
@@ -47,7 +50,9 @@ struct Writer {
     return {{"type", "hello"}, {"version", m.version}, {"live", m.live}};
   }
   Json operator()(const Progress& m) const {
-    Json line{{"type", "progress"}, {"step", m.step}, {"samples", m.samples},
+    Json line{{"type", "progress"},
+              {"step", m.step},
+              {"samples", m.samples},
               {"activity", name_of(m.activity)}};
     if (m.peer) line["peer"] = m.peer->value;
     // JSON has no word for infinity or "not a number".
@@ -56,7 +61,8 @@ struct Writer {
   }
   Json operator()(const SnapshotTaken& m) const { return {{"type", "snapshot"}, {"step", m.step}}; }
   Json operator()(const PublishValue& m) const {
-    return {{"type", "publish"}, {"key", cut(m.key, kKeyBytesMax)},
+    return {{"type", "publish"},
+            {"key", cut(m.key, kKeyBytesMax)},
             {"value", cut(m.value, kValueBytesMax)}};
   }
   Json operator()(const LookupValue& m) const {
@@ -91,7 +97,8 @@ struct Writer {
     return {{"type", "abort"}, {"generation", to_string(m.generation)}, {"reason", cut(m.reason)}};
   }
   Json operator()(const Value& m) const {
-    return {{"type", "value"}, {"key", cut(m.key, kKeyBytesMax)},
+    return {{"type", "value"},
+            {"key", cut(m.key, kKeyBytesMax)},
             {"value", cut(m.value, kValueBytesMax)}};
   }
   Json operator()(const Drain&) const { return {{"type", "drain"}}; }

@@ -38,8 +38,8 @@ struct Hello {
 enum class Activity { Computing, Waiting, Saving };
 
 struct Progress {
-  std::int64_t step = 0;             // optimizer steps completed
-  std::int64_t samples = 0;          // samples of the whole job consumed so far
+  std::int64_t step = 0;     // optimizer steps completed
+  std::int64_t samples = 0;  // samples of the whole job consumed so far
   Activity activity = Activity::Computing;
   std::optional<GlobalRank> peer{};  // whom it waits for
   double samples_per_second = 0;     // of the whole job

@@ -59,9 +59,9 @@ class Reader {
     const std::optional<int> parsed = whole_number<int>(*value);
     if (parsed && *parsed >= least && *parsed <= most) return *parsed;
     refuse(name, *value,
-           most == kIntMax ? "a whole number of at least " + std::to_string(least)
-                           : "a whole number from " + std::to_string(least) + " to " +
-                                 std::to_string(most));
+           most == kIntMax
+               ? "a whole number of at least " + std::to_string(least)
+               : "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
     return fallback;
   }
 

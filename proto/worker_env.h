@@ -1,7 +1,8 @@
 // The environment a worker starts with: torchrun's variables and lrun's own.
 //
 // Owns the names and the two directions of the translation; refuses to know where the values come
-// from. The agent writes it, the trainer (or any user program) reads it. Names: docs/environment.md.
+// from. The agent writes it, the trainer (or any user program) reads it. Names:
+// docs/environment.md.
 #pragma once
 
 #include <map>
@@ -13,7 +14,8 @@
 
 namespace lrun {
 
-// Environment variables by name. Ordered, so that what is printed or compared is the same each time.
+// Environment variables by name. Ordered, so that what is printed or compared is the same each
+// time.
 using Environment = std::map<std::string, std::string, std::less<>>;
 
 // What one worker of one generation is told. A worker that was not started by lrun has `alone()`.

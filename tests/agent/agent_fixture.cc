@@ -24,9 +24,8 @@ Fd new_file(const std::filesystem::path& path) {
 
 bool has_labels(const prometheus::ClientMetric& metric, const std::vector<std::string>& labels) {
   return std::all_of(labels.begin(), labels.end(), [&](const std::string& wanted) {
-    return std::any_of(metric.label.begin(), metric.label.end(), [&](const auto& label) {
-      return label.name + "=" + label.value == wanted;
-    });
+    return std::any_of(metric.label.begin(), metric.label.end(),
+                       [&](const auto& label) { return label.name + "=" + label.value == wanted; });
   });
 }
 
@@ -82,8 +81,12 @@ std::optional<Finish> AgentRun::run() {
   return finish_;
 }
 
-std::string AgentRun::console_stdout() const { return read_file(folder_.path() / "console_stdout"); }
-std::string AgentRun::console_stderr() const { return read_file(folder_.path() / "console_stderr"); }
+std::string AgentRun::console_stdout() const {
+  return read_file(folder_.path() / "console_stdout");
+}
+std::string AgentRun::console_stderr() const {
+  return read_file(folder_.path() / "console_stderr");
+}
 
 std::string AgentRun::log(const std::string& path) const {
   return read_file(options.output.run_folder + "/" + path);

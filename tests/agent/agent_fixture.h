@@ -1,11 +1,11 @@
 // One agent with real workers around a real rendezvous service on the same loop.
 #pragma once
 
+#include <prometheus/registry.h>
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <prometheus/registry.h>
 #include <string>
 #include <vector>
 

@@ -33,17 +33,30 @@ TEST(AgentIoTest, WorkersSeeTheWholeEnvironmentAndOnlyOurValues) {
   EXPECT_EQ(finish->outcome, Outcome::Succeeded);
   for (const std::string rank : {"0", "1"}) {
     const std::string seen = "\n" + run.log("attempt_0/" + rank + "/stdout.log");
-    for (const std::string& entry : std::vector<std::string>{
-             "LOCAL_RANK=" + rank, "RANK=" + rank, "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2",
-             "GROUP_RANK=0", "GROUP_WORLD_SIZE=1", "ROLE_NAME=default", "ROLE_RANK=" + rank,
-             "ROLE_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "TORCHELASTIC_RESTART_COUNT=0",
-             "TORCHELASTIC_MAX_RESTARTS=3", "TORCHELASTIC_RUN_ID=job7",
-             "TORCHELASTIC_USE_AGENT_STORE=False", "LRUN_RUN_ID=job7", "LRUN_RESTART_COUNT=0",
-             "LRUN_CHANNEL_FD=7", "OMP_NUM_THREADS=1", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
-             "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-             "TORCHELASTIC_ERROR_FILE=" + run.options.output.run_folder + "/attempt_0/" + rank +
-                 "/error.json",
-             run.mark().entry()}) {
+    for (const std::string& entry :
+         std::vector<std::string>{"LOCAL_RANK=" + rank,
+                                  "RANK=" + rank,
+                                  "WORLD_SIZE=2",
+                                  "LOCAL_WORLD_SIZE=2",
+                                  "GROUP_RANK=0",
+                                  "GROUP_WORLD_SIZE=1",
+                                  "ROLE_NAME=default",
+                                  "ROLE_RANK=" + rank,
+                                  "ROLE_WORLD_SIZE=2",
+                                  "MASTER_ADDR=127.0.0.1",
+                                  "TORCHELASTIC_RESTART_COUNT=0",
+                                  "TORCHELASTIC_MAX_RESTARTS=3",
+                                  "TORCHELASTIC_RUN_ID=job7",
+                                  "TORCHELASTIC_USE_AGENT_STORE=False",
+                                  "LRUN_RUN_ID=job7",
+                                  "LRUN_RESTART_COUNT=0",
+                                  "LRUN_CHANNEL_FD=7",
+                                  "OMP_NUM_THREADS=1",
+                                  "TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
+                                  "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+                                  "TORCHELASTIC_ERROR_FILE=" + run.options.output.run_folder +
+                                      "/attempt_0/" + rank + "/error.json",
+                                  run.mark().entry()}) {
       EXPECT_TRUE(has(seen, "\n" + entry + "\n")) << entry << " is not in" << seen;
     }
     EXPECT_TRUE(has(seen, "\nLRUN_GENERATION="));
@@ -101,7 +114,8 @@ TEST(AgentIoTest, ASignalReachesTheWorkersAndTheyMayEndInOrder) {
   run.options.config.facts.slots = 2;
   run.start();
   const auto is_ready = [&] {
-    return has(run.console_stdout(), "[default0]:ready") && has(run.console_stdout(), "[default1]:ready");
+    return has(run.console_stdout(), "[default0]:ready") &&
+           has(run.console_stdout(), "[default1]:ready");
   };
   ASSERT_TRUE(run.run_until(is_ready));
   run.agent().signal(SIGTERM);
@@ -138,7 +152,9 @@ TEST(AgentIoTest, ASecondSignalKillsAtOnce) {
 
 // B074: the log of the crash is still there.
 TEST(AgentIoTest, ARestartWritesAnAttemptOfItsOwn) {
-  AgentRun run({"sh", "-c", "echo attempt $TORCHELASTIC_RESTART_COUNT; exit $((1 - TORCHELASTIC_RESTART_COUNT))"});
+  AgentRun run(
+      {"sh", "-c",
+       "echo attempt $TORCHELASTIC_RESTART_COUNT; exit $((1 - TORCHELASTIC_RESTART_COUNT))"});
   run.options.config.max_restarts = 1;
   run.start();
   const auto finish = run.run();
@@ -151,8 +167,9 @@ TEST(AgentIoTest, ARestartWritesAnAttemptOfItsOwn) {
 }
 
 TEST(AgentIoTest, AGarbledChannelHarmsNobody) {
-  for (const std::string& said : {std::string("garbage"), std::string("{\"type\":\"progress\",\"step\":1}"),
-                                  std::string(100'000, 'x')}) {
+  for (const std::string& said :
+       {std::string("garbage"), std::string("{\"type\":\"progress\",\"step\":1}"),
+        std::string(100'000, 'x')}) {
     AgentRun run({io_worker(), "speak", said});
     run.start();
     const auto finish = run.run();
@@ -171,12 +188,14 @@ TEST(AgentIoTest, TheBlackboardAnswersOverTheChannel) {
   const auto finish = run.run();
   ASSERT_TRUE(finish);
   EXPECT_EQ(finish->outcome, Outcome::Succeeded);
-  EXPECT_EQ(run.log("attempt_0/0/stdout.log"), "{\"type\":\"value\",\"key\":\"k\",\"value\":\"v\"}\n");
+  EXPECT_EQ(run.log("attempt_0/0/stdout.log"),
+            "{\"type\":\"value\",\"key\":\"k\",\"value\":\"v\"}\n");
 }
 
 TEST(AgentIoTest, WhatAWorkerSaysLastIsHeard) {
   AgentRun run({"sh", "-c",
-                "printf '{\"type\":\"hello\",\"version\":1}\\n{\"type\":\"failed\",\"reason\":\"no luck\"}\\n'"
+                "printf '{\"type\":\"hello\",\"version\":1}\\n{\"type\":\"failed\",\"reason\":\"no "
+                "luck\"}\\n'"
                 " >&$LRUN_CHANNEL_FD; exit 3"});
   run.start();
   const auto finish = run.run();
@@ -213,13 +232,15 @@ TEST(AgentIoTest, TheJobSurvivesTheDeathOfItsKeeper) {
 // The rows I1 and I4 of torchrun's conformance.
 TEST(AgentIoTest, AnErrorRecordIsShownAndABadOneIsData) {
   const std::string record =
-      R"({"message":{"message":"ValueError: no","extraInfo":{"py_callstack":"Traceback\n  at x","timestamp":"1700000000"}}})";
+      R"({"message":{"message":"ValueError: no",)"
+      R"("extraInfo":{"py_callstack":"Traceback\n  at x","timestamp":"1700000000"}}})";
   AgentRun run({"sh", "-c", "printf '%s' '" + record + "' > $TORCHELASTIC_ERROR_FILE; exit 1"});
   run.start();
   const auto finish = run.run();
   ASSERT_TRUE(finish && finish->cause);
   EXPECT_TRUE(has(finish->cause->sentence, "ValueError: no")) << finish->cause->sentence;
-  EXPECT_TRUE(has(run.agent().report(), "traceback : Traceback\n    at x\n")) << run.agent().report();
+  EXPECT_TRUE(has(run.agent().report(), "traceback : Traceback\n    at x\n"))
+      << run.agent().report();
 
   AgentRun bad({"sh", "-c", "mkfifo $TORCHELASTIC_ERROR_FILE; echo plain >&2; exit 1"});
   bad.start();

@@ -10,13 +10,15 @@ namespace {
 
 long seconds_of(const ErrorRecord& record) {
   if (!record.written_at) return -1;
-  return std::chrono::duration_cast<std::chrono::seconds>(record.written_at->time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::seconds>(record.written_at->time_since_epoch())
+      .count();
 }
 
 // The rows I1 and I3 of torchrun's conformance.
 TEST(ErrorRecordTest, BothFormsAreUnderstood) {
-  const ErrorRecord first = parse_error_record(
-      R"({"message":{"message":"E: x","extraInfo":{"py_callstack":"T\nB","timestamp":"1700000000"}}})");
+  const ErrorRecord first =
+      parse_error_record(R"({"message":{"message":"E: x",)"
+                         R"("extraInfo":{"py_callstack":"T\nB","timestamp":"1700000000"}}})");
   EXPECT_EQ(first.message, "E: x");
   EXPECT_EQ(first.call_stack, "T\nB");
   EXPECT_EQ(seconds_of(first), 1700000000);

@@ -28,10 +28,15 @@ TEST_F(FailureReportTest, NothingFailedNothingIsSaid) { EXPECT_EQ(to_text({}), "
 // The rows I6 and I7 of torchrun's conformance.
 TEST_F(FailureReportTest, OneFailureHasTorchrunsForm) {
   FailureReport report{.program = "train.py", .host = "n1", .log_folder = "/logs/job_1"};
-  report.first_cause = FirstCause{.node = {"n1"}, .global_rank = {}, .local_rank = {},
+  report.first_cause = FirstCause{.node = {"n1"},
+                                  .global_rank = {},
+                                  .local_rank = {},
                                   .sentence = "worker 1 ended with exit code 7"};
-  report.workers = {{.global_rank = {1}, .local_rank = {0}, .pid = 42,
-                     .status = {.by_signal = false, .code = 7}, .ended_at = at(1700000000),
+  report.workers = {{.global_rank = {1},
+                     .local_rank = {0},
+                     .pid = 42,
+                     .status = {.by_signal = false, .code = 7},
+                     .ended_at = at(1700000000),
                      .last_lines = "two\nlines"}};
   EXPECT_EQ(to_text(report),
             "The job failed: worker 1 ended with exit code 7\n"
@@ -57,11 +62,17 @@ TEST_F(FailureReportTest, OneFailureHasTorchrunsForm) {
 
 TEST_F(FailureReportTest, TheEarliestIsTheRootAndTheOthersAreListed) {
   FailureReport report{.program = "p", .host = "h"};
-  report.workers = {{.global_rank = {2}, .pid = 12, .status = {.by_signal = true, .code = SIGTERM},
+  report.workers = {{.global_rank = {2},
+                     .pid = 12,
+                     .status = {.by_signal = true, .code = SIGTERM},
                      .ended_at = at(30)},
-                    {.global_rank = {1}, .pid = 11, .status = {.by_signal = true, .code = SIGKILL},
+                    {.global_rank = {1},
+                     .pid = 11,
+                     .status = {.by_signal = true, .code = SIGKILL},
                      .ended_at = at(20)},
-                    {.global_rank = {0}, .pid = 10, .status = {.by_signal = true, .code = SIGTERM},
+                    {.global_rank = {0},
+                     .pid = 10,
+                     .status = {.by_signal = true, .code = SIGTERM},
                      .ended_at = at(30)}};
   const std::string text = to_text(report);
   const std::size_t root = text.find("Root Cause");
@@ -75,11 +86,14 @@ TEST_F(FailureReportTest, TheEarliestIsTheRootAndTheOthersAreListed) {
 
 TEST_F(FailureReportTest, ARecordIsShownAndCannotDriveTheTerminal) {
   FailureReport report{.program = "p\x1b[31m", .host = "h"};
-  report.workers = {{.status = {.by_signal = false, .code = 1}, .error_file = "/e.json",
-                     .call_stack = "Traceback\n  line\x1b[2J", .last_lines = "not shown"}};
+  report.workers = {{.status = {.by_signal = false, .code = 1},
+                     .error_file = "/e.json",
+                     .call_stack = "Traceback\n  line\x1b[2J",
+                     .last_lines = "not shown"}};
   const std::string text = to_text(report);
   EXPECT_NE(text.find("  error_file: /e.json\n  traceback : Traceback\n    line?[2J\n"),
-            std::string::npos) << text;
+            std::string::npos)
+      << text;
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(text.find("not shown"), std::string::npos);
 }

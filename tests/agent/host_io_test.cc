@@ -1,4 +1,5 @@
-// What the agent asks of the machine: a port of its own, the kernel's memory killer, the process tree.
+// What the agent asks of the machine: a port of its own, the kernel's memory killer, the process
+// tree.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -35,7 +35,8 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-ProcessMark::ProcessMark() : value_(std::to_string(std::random_device{}()) + std::to_string(::getpid())) {}
+ProcessMark::ProcessMark()
+    : value_(std::to_string(std::random_device{}()) + std::to_string(::getpid())) {}
 
 ProcessMark::~ProcessMark() {
   for (const pid_t pid : carriers()) ::kill(pid, SIGKILL);

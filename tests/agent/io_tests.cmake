@@ -21,3 +21,5 @@ lrun_test(agent_parts_test LABEL unit
   SOURCES error_record_test.cc failure_report_test.cc output_lines_test.cc stream_choice_test.cc
           worker_environment_test.cc
   LINK lrun_agent)
+lrun_test(rendezvous_calls_io_test LABEL io SOURCES rendezvous_calls_io_test.cc
+  LINK lrun_agent_io_support Boost::headers)

@@ -1,4 +1,5 @@
 // The workers of the io tests: each mode is one kind of program that users bring.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -54,6 +55,22 @@ int numbered_lines(int count) {
   std::abort();
 }
 
+// What this process was started with: ids, signals, open descriptors.
+int describe_process(const char* file) {
+  std::string descriptors;
+  for (int number = 0; number < 1024; ++number) {
+    if (::fcntl(number, F_GETFD) >= 0) descriptors += " " + std::to_string(number);
+  }
+  std::ofstream told(file);
+  told << ::getpid() << ' ' << ::getpgrp() << ' ' << ::getsid(0) << '\n';
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("SigBlk") || line.starts_with("SigIgn")) told << line << '\n';
+  }
+  told << "descriptors" << descriptors << '\n';
+  return 0;
+}
+
 int print_environment() {
   for (char** entry = environ; *entry; ++entry) std::printf("%s\n", *entry);
   return 0;
@@ -79,8 +96,8 @@ int ignore_term() {
   wait_for_a_signal();
 }
 
-// Sends text to the agent over its channel and prints what comes back: one line, or nothing when the
-// agent closes the channel.
+// Sends text to the agent over its channel and prints what comes back: one line, or nothing when
+// the agent closes the channel.
 int speak(const char* text) {
   const char* number = std::getenv("LRUN_CHANNEL_FD");
   if (!number) return 3;
@@ -121,6 +138,7 @@ int main(int count, char** words) {
   if (mode == "tree") return tree(argument);
   if (mode == "leave-daemon") return leave_daemon();
   if (mode == "numbered-lines") return numbered_lines(std::atoi(argument));
+  if (mode == "describe-process") return describe_process(argument);
   if (mode == "print-environment") return print_environment();
   if (mode == "catch-term") return catch_term();
   if (mode == "ignore-term") return ignore_term();

@@ -27,6 +27,9 @@ using testing::kTestLimit;
 using testing::ProcessMark;
 using testing::TemporaryFolder;
 
+// B047: this program runs as nohup would start it. The first keeper takes note.
+[[maybe_unused]] const auto kHangupIgnored = ::signal(SIGHUP, SIG_IGN);
+
 void order_spawn(const Keeper& keeper, WorkerSerial worker, std::vector<std::string> command,
                  const ProcessMark& mark, std::vector<std::string> more = {}) {
   SpawnPayload payload{.command = std::move(command), .environment = {mark.entry()}, .marks = {}};
@@ -36,8 +39,8 @@ void order_spawn(const Keeper& keeper, WorkerSerial worker, std::vector<std::str
   payload.marks = {"WORKER=" + std::to_string(worker), mark.entry()};
   SpawnDescriptors descriptors;
   descriptors.payload = to_memory_file(payload);
-  ASSERT_TRUE(send_order(keeper.connection(), {.kind = OrderKind::Spawn, .worker = worker},
-                         &descriptors));
+  ASSERT_TRUE(
+      send_order(keeper.connection(), {.kind = OrderKind::Spawn, .worker = worker}, &descriptors));
 }
 
 void order_signal(const Keeper& keeper, WorkerSerial worker, int signal_number) {
@@ -102,20 +105,15 @@ TEST(KeeperIoTest, AWorkerLeadsItsOwnSessionWithCleanSignals) {
   const ProcessMark mark;
   const TemporaryFolder folder;
   const std::string seen = folder.path() / "seen";
-  ::signal(SIGHUP, SIG_IGN);  // B047: as nohup leaves it
   Keeper keeper = Keeper::start();
-  ::signal(SIGHUP, SIG_DFL);
-  order_spawn(keeper, 1,
-              {"sh", "-c", "cut -d' ' -f1,5,6 /proc/$$/stat > " + seen +
-                               "; grep -E 'Sig(Blk|Ign)' /proc/$$/status >> " + seen +
-                               "; ls /proc/$$/fd | grep -vx 10 >> " + seen},
-              mark);
+  order_spawn(keeper, 1, {io_worker(), "describe-process", seen}, mark);
   const auto spawned = next_report(keeper, ReportKind::Spawned);
   ASSERT_TRUE(spawned && next_report(keeper, ReportKind::Exited));
   const std::string pid = std::to_string(spawned->pid);
   EXPECT_EQ(testing::read_file(seen), pid + " " + pid + " " + pid +
                                           "\nSigBlk:\t0000000000000000\n"
-                                          "SigIgn:\t0000000000000001\n0\n1\n2\n");
+                                          "SigIgn:\t0000000000000001\n"
+                                          "descriptors 0 1 2\n");
 }
 
 TEST(KeeperIoTest, SignalsReachTheWholeGroup) {
@@ -124,8 +122,9 @@ TEST(KeeperIoTest, SignalsReachTheWholeGroup) {
   const std::string ready = folder.path() / "ready";
   Keeper keeper = Keeper::start();
   order_spawn(keeper, 1,
-              {"sh", "-c", "sh -c 'trap \"echo > " + ready + ".child; exit\" TERM; echo > " + ready +
-                               "; while :; do sleep 0.01; done' & trap 'wait; exit 5' TERM; wait"},
+              {"sh", "-c",
+               "sh -c 'trap \"echo > " + ready + ".child; exit\" TERM; echo > " + ready +
+                   "; while :; do sleep 0.01; done' & trap 'wait; exit 5' TERM; wait"},
               mark);
   ASSERT_TRUE(next_report(keeper, ReportKind::Spawned));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(ready); }));
@@ -175,7 +174,8 @@ TEST(KeeperIoTest, ALargeEnvironmentArrives) {
   EXPECT_EQ(exited->code, 9);
 }
 
-// --- kill -9 in every room -------------------------------------------------------------------------
+// --- kill -9 in every room
+// -------------------------------------------------------------------------
 
 struct AgentProcess {
   pid_t agent = -1;
@@ -238,7 +238,8 @@ TEST_P(KillIoTest, NothingIsLeft) {
       EXPECT_TRUE(eventually([&] {
         return !testing::is_alive(started.agent) && !testing::is_alive(started.guard) &&
                !testing::is_alive(started.keeper);
-      })) << "round " << round;
+      })) << "round "
+          << round;
     }
     ::kill(started.agent, SIGKILL);
     ::waitpid(started.agent, nullptr, 0);

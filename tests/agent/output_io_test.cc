@@ -53,8 +53,8 @@ TEST(OutputIoTest, LinesAreNeitherTornNorAltered) {
   ASSERT_TRUE(run.run());
   const std::string odd("\xff\0\n", 3);
   EXPECT_EQ(run.log("attempt_0/0/stdout.log"), "half a line\n" + odd + "a\rb\nno newline");
-  EXPECT_EQ(run.console_stdout(),
-            "[default0]:half a line\n[default0]:" + odd + "[default0]:a\rb\n[default0]:no newline\n");
+  EXPECT_EQ(run.console_stdout(), "[default0]:half a line\n[default0]:" + odd +
+                                      "[default0]:a\rb\n[default0]:no newline\n");
 }
 
 // B070: eight workers at once, long lines included.
@@ -83,7 +83,8 @@ TEST(OutputIoTest, RedirectedStreamsGoToFilesOnly) {
   run.options.output.tee = {};
   run.options.output.redirects = {.others = 0, .of_rank = {{LocalRank{0}, 3}, {LocalRank{1}, 2}}};
   run.options.config.facts.slots = 2;
-  run.options.command = {"sh", "-c", "test $local_rank = 1 || { echo out; echo err >&2; exit 4; }; sleep 60"};
+  run.options.command = {"sh", "-c",
+                         "test $local_rank = 1 || { echo out; echo err >&2; exit 4; }; sleep 60"};
   run.start();
   const auto finish = run.run();
   ASSERT_TRUE(finish && finish->cause);
@@ -109,7 +110,8 @@ TEST(OutputIoTest, WithoutFilesNothingIsWritten) {
 TEST(OutputIoTest, EarlierFoldersOfAnAttemptAreKept) {
   const TemporaryFolder folder;
   boost::asio::io_context loop;
-  Output output(loop, {.run_folder = folder.path(), .redirects = {.others = 3}}, [](Stream, std::size_t) {});
+  Output output(loop, {.run_folder = folder.path(), .redirects = {.others = 3}},
+                [](Stream, std::size_t) {});
   WorkerEnv worker;
   for (const char* text : {"one", "two", "three"}) {
     output.begin_group(0);
@@ -124,7 +126,8 @@ TEST(OutputIoTest, EarlierFoldersOfAnAttemptAreKept) {
 TEST(OutputIoTest, AStrangerWhoHoldsThePipeDelaysTheEndOnlySoLong) {
   const TemporaryFolder folder;
   boost::asio::io_context loop;
-  Output output(loop, {.run_folder = folder.path(), .tee = {.others = 3}}, [](Stream, std::size_t) {});
+  Output output(loop, {.run_folder = folder.path(), .tee = {.others = 3}},
+                [](Stream, std::size_t) {});
   WorkerEnv worker;
   WorkerStreams held = output.open(worker);
   ASSERT_EQ(::write(held.stderr_end.get(), "held\n", 5), 5);

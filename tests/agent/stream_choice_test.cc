@@ -24,8 +24,8 @@ TEST(StreamChoiceTest, OneValueIsForAllAListForThoseItNames) {
 }
 
 TEST(StreamChoiceTest, AnythingElseIsOneLineThatNamesOptionAndValue) {
-  for (const std::string text : {"4", "x", "", "-1", "0:4", "0:1,", ",0:1", "0:", ":1", "0:1:2", "1 ",
-                                 "0:1;1:1", "99999999999:1", "-1:1", "0:1,2"}) {
+  for (const std::string text : {"4", "x", "", "-1", "0:4", "0:1,", ",0:1", "0:", ":1", "0:1:2",
+                                 "1 ", "0:1;1:1", "99999999999:1", "-1:1", "0:1,2"}) {
     const auto parsed = parse_stream_choice("--tee", text);
     ASSERT_TRUE(std::holds_alternative<UsageError>(parsed)) << text;
     EXPECT_EQ(std::get<UsageError>(parsed).sentence.rfind("--tee: '" + text + "'", 0), 0u);

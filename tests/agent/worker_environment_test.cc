@@ -23,8 +23,10 @@ TEST(WorkerEnvironmentTest, TheParentsValuesWinWhereTorchrunLetsThem) {
   EXPECT_EQ(defaults.at("TORCHELASTIC_SIGNALS_TO_HANDLE"), "SIGTERM");
   EXPECT_EQ(worker_environment({}, WorkerEnv{}, "").count("OMP_NUM_THREADS"), 0u);
 
-  const Environment parent{{"OMP_NUM_THREADS", "7"}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"},
-                           {"RANK", "5"},            {"LRUN_CHANNEL_FD", "12"},
+  const Environment parent{{"OMP_NUM_THREADS", "7"},
+                           {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"},
+                           {"RANK", "5"},
+                           {"LRUN_CHANNEL_FD", "12"},
                            {"CUDA_VISIBLE_DEVICES", "1,2"}};
   const Environment seen = worker_environment(parent, two_slots(), "");
   EXPECT_EQ(seen.at("OMP_NUM_THREADS"), "7");
@@ -42,8 +44,9 @@ TEST(WorkerEnvironmentTest, OverriddenNamesAreThoseThatWorkersWillNotSee) {
 
 // The rows C4, C5, C6: the program itself and every other name stay.
 TEST(WorkerEnvironmentTest, OnlyTheLocalRankIsReplacedInArguments) {
-  const std::vector<std::string> command{"p_$local_rank", "$local_rank", "${local_rank}x",
-                                         "a$local_rank.b$", "$$", "$local_ranks ${other} $RANK"};
+  const std::vector<std::string> command{
+      "p_$local_rank",   "$local_rank", "${local_rank}x",
+      "a$local_rank.b$", "$$",          "$local_ranks ${other} $RANK"};
   EXPECT_EQ(worker_command(command, {3}),
             (std::vector<std::string>{"p_$local_rank", "3", "3x", "a3.b$", "$$",
                                       "$local_ranks ${other} $RANK"}));

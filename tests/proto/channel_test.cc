@@ -27,8 +27,11 @@ std::string mistake_in(std::string_view line) {
 
 std::vector<FromWorker> messages_from_worker() {
   return {Hello{.version = 1, .live = true},
-          Progress{.step = kInt64Max, .samples = 12, .activity = Activity::Waiting,
-                   .peer = GlobalRank{3}, .samples_per_second = 1234.5678901234567},
+          Progress{.step = kInt64Max,
+                   .samples = 12,
+                   .activity = Activity::Waiting,
+                   .peer = GlobalRank{3},
+                   .samples_per_second = 1234.5678901234567},
           Progress{},
           Progress{.activity = Activity::Saving},
           SnapshotTaken{.step = 7},
@@ -43,13 +46,16 @@ std::vector<FromWorker> messages_from_worker() {
 }
 
 std::vector<ToWorker> messages_to_worker() {
-  return {NewAssignment{.generation = {.term = 1, .number = 2}, .global_rank = {5},
-                        .world_size = 8, .group_rank = {1}, .group_world_size = 2,
-                        .master_addr = "10.0.0.1", .master_port = 29500, .restart_count = 3},
+  return {NewAssignment{.generation = {.term = 1, .number = 2},
+                        .global_rank = {5},
+                        .world_size = 8,
+                        .group_rank = {1},
+                        .group_world_size = 2,
+                        .master_addr = "10.0.0.1",
+                        .master_port = 29500,
+                        .restart_count = 3},
           Abort{.generation = {.term = 1, .number = 2}, .reason = "node n2 was lost"},
-          Value{.key = "k", .value = "v"},
-          Drain{},
-          Stop{}};
+          Value{.key = "k", .value = "v"}, Drain{}, Stop{}};
 }
 
 TEST(ChannelTest, EveryMessageSurvivesTheRoundTrip) {
@@ -89,16 +95,29 @@ TEST(ChannelTest, WhatOtherLanguagesWriteIsUnderstood) {
 
 TEST(ChannelTest, WhatBreaksTheGrammarIsRefusedWithASentence) {
   for (const std::string_view line : {
-           R"()", R"([])", R"(3)", R"("hello")", R"(null)", R"({})", R"({"type":3})",
-           R"({"type":"nonsense"})", R"({"type":"stop"})", R"({"type":"hello")",
-           R"({"type":"hello","version":1} x)", R"({"type":"hello"})",
-           R"({"type":"hello","version":"1"})", R"({"type":"hello","version":0})",
+           R"()",
+           R"([])",
+           R"(3)",
+           R"("hello")",
+           R"(null)",
+           R"({})",
+           R"({"type":3})",
+           R"({"type":"nonsense"})",
+           R"({"type":"stop"})",
+           R"({"type":"hello")",
+           R"({"type":"hello","version":1} x)",
+           R"({"type":"hello"})",
+           R"({"type":"hello","version":"1"})",
+           R"({"type":"hello","version":0})",
            R"({"type":"hello","version":1,"live":1})",
            R"({"type":"hello","type":"hello","version":1})",
            R"({"type":"hello","version":1,"x":null,"x":null})",
-           R"({"type":"progress"})", R"({"type":"progress","step":-1})",
-           R"({"type":"progress","step":1.5})", R"({"type":"progress","step":true})",
-           R"({"type":"progress","step":[1]})", R"({"type":"progress","step":1e999})",
+           R"({"type":"progress"})",
+           R"({"type":"progress","step":-1})",
+           R"({"type":"progress","step":1.5})",
+           R"({"type":"progress","step":true})",
+           R"({"type":"progress","step":[1]})",
+           R"({"type":"progress","step":1e999})",
            R"({"type":"progress","step":9223372036854775808})",
            R"({"type":"progress","step":99999999999999999999999})",
            R"({"type":"progress","step":1,"samples":-1})",
@@ -107,18 +126,25 @@ TEST(ChannelTest, WhatBreaksTheGrammarIsRefusedWithASentence) {
            R"({"type":"progress","step":1,"activity":"sleeping"})",
            R"({"type":"progress","step":1,"samples_per_second":-0.5})",
            R"({"type":"progress","step":1,"samples_per_second":NaN})",
-           R"({"type":"publish","key":"","value":"v"})", R"({"type":"publish","key":"k"})",
-           R"({"type":"publish","key":"k","value":5})", R"({"type":"lookup"})",
-           R"({"type":"failed"})", R"({"type":"checkpoint","step":1})",
-           R"({"type":"aborted","generation":3})", R"({"type":"ready","generation":"3"})",
-           R"({"type":"ready","generation":"3.x"})", R"({"type":"ready","generation":"-3.1"})",
-           "{\"type\":\"failed\",\"reason\":\"\xff\"}", "{\"type\":\"failed\",\"reason\":\"a\tb\"}",
+           R"({"type":"publish","key":"","value":"v"})",
+           R"({"type":"publish","key":"k"})",
+           R"({"type":"publish","key":"k","value":5})",
+           R"({"type":"lookup"})",
+           R"({"type":"failed"})",
+           R"({"type":"checkpoint","step":1})",
+           R"({"type":"aborted","generation":3})",
+           R"({"type":"ready","generation":"3"})",
+           R"({"type":"ready","generation":"3.x"})",
+           R"({"type":"ready","generation":"-3.1"})",
+           "{\"type\":\"failed\",\"reason\":\"\xff\"}",
+           "{\"type\":\"failed\",\"reason\":\"a\tb\"}",
        }) {
     const std::string sentence = mistake_in(line);
     EXPECT_FALSE(sentence.empty()) << line;
     EXPECT_EQ(sentence.find('\n'), std::string::npos) << line;
   }
-  EXPECT_FALSE(mistake_in(std::string_view("{\"type\":\"failed\",\"reason\":\"x\"}\0{}", 32)).empty());
+  EXPECT_FALSE(
+      mistake_in(std::string_view("{\"type\":\"failed\",\"reason\":\"x\"}\0{}", 32)).empty());
 }
 
 TEST(ChannelTest, RanksOfAnAssignmentLieWithinTheirSizes) {
@@ -138,9 +164,9 @@ TEST(ChannelTest, LimitsOfTheBlackboardHold) {
   ASSERT_TRUE(std::holds_alternative<FromWorker>(read));
   EXPECT_EQ(std::get<PublishValue>(std::get<FromWorker>(read)).value, value);
   EXPECT_FALSE(mistake_in("{\"type\":\"lookup\",\"key\":\"" + key + "k\"}").empty());
-  EXPECT_FALSE(
-      mistake_in("{\"type\":\"publish\",\"key\":\"k\",\"value\":\"" + std::string(4097, 'v') + "\"}")
-          .empty());
+  EXPECT_FALSE(mistake_in("{\"type\":\"publish\",\"key\":\"k\",\"value\":\"" +
+                          std::string(4097, 'v') + "\"}")
+                   .empty());
 }
 
 TEST(ChannelTest, TextsAreCutBetweenCharactersAndMadeValid) {
