@@ -24,6 +24,7 @@
 #include "tests/trainer/parallel/worlds.h"
 #include "trainer/parallel/data_parallel.h"
 #include "trainer/parallel/determinism.h"
+#include "trainer/parallel/process_memory.h"
 
 namespace lrun::bench {
 namespace {
@@ -55,6 +56,7 @@ void train_step(parallel::DataParallel& training, const Workload& workload) {
 
 // One rank: "rate cpu_ms" of each block.
 std::string measure(const Run& run, comm::Comm& comm) {
+  parallel::keep_freed_memory();
   const Workload workload = make_workload(run.model, run.leaves / run.ranks);
   std::vector<std::pair<std::string, at::Tensor>> parameters;
   for (const auto& item : workload.model->named_parameters()) {

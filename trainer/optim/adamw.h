@@ -1,4 +1,4 @@
-// AdamW on a flat shard (trainer.md §3.10; Loshchilov & Hutter 2019):
+// AdamW on a flat shard (Loshchilov & Hutter 2019):
 //
 //   p ← p·(1 − lr·λ);  m ← β1·m + (1 − β1)·g;  v ← β2·v + (1 − β2)·g²
 //   p ← p − lr / (1 − β1^t) · m / (√v / √(1 − β2^t) + ε)

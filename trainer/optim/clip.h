@@ -1,7 +1,7 @@
 // The global gradient norm, the same bits for every world size, and what clipping makes of it.
 //
 // Pure. Squares are added in fp64 within fixed blocks of the logical flat vector; the block sums of
-// all ranks are then added in index order by every rank (trainer.md §3.5). So neither shard borders
+// all ranks are then added in index order by every rank. So neither shard borders
 // nor arrival order touch a bit. Called by DataParallel.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Learning rates as pure functions of the optimizer step (trainer.md §3.9).
+// Learning rates as pure functions of the optimizer step.
 //
 // Pure: no state, so nothing to save, nothing to step once too often. Called by trainer/loop. After
 // the last step the last value holds.

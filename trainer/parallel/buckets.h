@@ -2,7 +2,7 @@
 // completes them, and when each may leave.
 //
 // Pure. Filled in reverse registration order, on slot borders; the first is small so that
-// communication starts early (trainer.md §3.3). Every rank has the same buckets and sends them in
+// communication starts early. Every rank has the same buckets and sends them in
 // index order, so no rank's timing decides an order. Used by GradientReducer.
 #pragma once
 

@@ -87,8 +87,8 @@ class DataParallel {
   std::string weights_sha256() const;
 
   // Live bytes of flat buffers on this rank (parameters, gradients, moments). With P parameters, N
-  // ranks and one leaf per rank the formulas are 16·P for zero_stage 0 and 8·P + 8·P/N for 1
-  // (trainer.md §3.1); a rank that adds n leaves of its own holds ⌈log2 n⌉ gradient buffers.
+  // ranks and one leaf per rank that is 16·P for zero_stage 0 and 8·P + 8·P/N for 1; a rank that
+  // adds n leaves of its own holds ⌈log2 n⌉ gradient buffers.
   std::int64_t buffer_bytes() const;
 
  private:

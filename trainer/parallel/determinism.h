@@ -1,8 +1,8 @@
 // The arithmetic environment under which the same sum has the same bits, and its identity.
 //
-// What must be equal for two runs to agree in every bit is measured in trainer.md §3.4: threads per
-// worker, CPU capability, MKL's code path, library version. Called by main of a training program
-// before any tensor is made, and by trainer/checkpoint for the manifest.
+// What must be equal for two runs to agree in every bit, as measured: threads per worker, CPU
+// capability, MKL's code path, library version. Called by main of a training program before any
+// tensor is made, and by trainer/checkpoint for the manifest.
 #pragma once
 
 #include <map>

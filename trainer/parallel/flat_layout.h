@@ -1,6 +1,6 @@
 // Where each parameter lies in the one flat vector, and which rank owns which part of it.
 //
-// Pure. The layout depends on the model alone, never on the world size (trainer.md §3.2): slots of
+// Pure. The layout depends on the model alone, never on the world size: slots of
 // 64 bytes, the whole padded to norm blocks of 4,096 elements; rank r of N owns norm blocks
 // [B·r/N, B·(r+1)/N).
 #pragma once

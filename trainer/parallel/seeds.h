@@ -1,6 +1,6 @@
 // Seeds of the random streams: a leaf draws the same numbers whoever computes it, in any run.
 //
-// Pure. Called by DataParallel before each leaf (trainer.md §3.4).
+// Pure. Called by DataParallel before each leaf.
 #pragma once
 
 #include <cstdint>

@@ -58,7 +58,8 @@ struct MemoryCase {
   int world_size;
   int leaves;
   int stage;
-  double bytes_per_parameter;  // trainer.md §3.1; + 4 for each gradient buffer beyond the first
+  double bytes_per_parameter;  // parameters 4, gradients 4, moments 8; + 4 for each gradient buffer
+                               // beyond the first
 };
 
 class Memory : public testing::TestWithParam<MemoryCase> {};

@@ -1,10 +1,11 @@
-"""The same training as peer_test.cc, by PyTorch in Python: one process, torch.optim.AdamW.
+"""The training of data_parallel_peer_test.cc by PyTorch in Python: one process, its own AdamW.
 
 usage: peer_adamw.py FOLDER
 
-Reads raw little-endian files of FOLDER: parameters.f32 (in registration order), images.f32, labels.i64,
-rates.f64 (learning rate of each step), settings.txt (steps, leaves, samples, max_norm, weight_decay).
-Writes trained.f32 (parameters), norms.f64 (gradient norm of each step) and losses.f64 (mean loss).
+Reads raw little-endian files of FOLDER: parameters.f32 (in registration order), images.f32,
+labels.i64, rates.f64 (learning rate of each step), settings.txt (steps, leaves, samples, max_norm,
+weight_decay). Writes trained.f32 (parameters), norms.f64 (gradient norm of each step) and
+losses.f64 (mean loss).
 """
 import pathlib
 import sys
@@ -16,8 +17,9 @@ import torch.nn.functional as F
 
 folder = pathlib.Path(sys.argv[1])
 torch.set_num_threads(1)
-steps, leaves, samples, max_norm, weight_decay = map(float, (folder / "settings.txt").read_text().split())
-steps, leaves, samples = int(steps), int(leaves), int(samples)
+settings = (folder / "settings.txt").read_text().split()
+steps, leaves, samples = map(int, settings[:3])
+max_norm, weight_decay = map(float, settings[3:])
 
 
 def read(name, dtype):

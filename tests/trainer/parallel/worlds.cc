@@ -1,5 +1,7 @@
 #include "tests/trainer/parallel/worlds.h"
 
+#include <poll.h>
+#include <sys/inotify.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/fd.h"
 #include "trainer/parallel/determinism.h"
 
 namespace lrun::parallel {
@@ -51,15 +54,25 @@ class FolderBootstrap final : public comm::Bootstrap {
 
   std::string lookup(const std::string& key, std::chrono::milliseconds deadline) override {
     const auto end = std::chrono::steady_clock::now() + deadline;
+    const Fd changes(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+    ::inotify_add_watch(changes.get(), folder_.c_str(), IN_MOVED_TO);
     while (!fs::exists(folder_ / file_name(key))) {
-      if (std::chrono::steady_clock::now() > end) throw comm::DeadlineExceeded("no " + key);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+          end - std::chrono::steady_clock::now());
+      if (left.count() <= 0) throw comm::DeadlineExceeded("no " + key);
+      wait_for_change(changes.get(), left);
     }
     std::ifstream file(folder_ / file_name(key), std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
  private:
+  static void wait_for_change(int changes, std::chrono::milliseconds left) {
+    pollfd waited{.fd = changes, .events = POLLIN, .revents = 0};
+    ::poll(&waited, 1, static_cast<int>(left.count()));
+    char events[4096];
+    while (::read(changes, events, sizeof events) > 0) continue;
+  }
   static std::string file_name(std::string key) {
     for (char& letter : key) {
       if (letter == '/') letter = '~';

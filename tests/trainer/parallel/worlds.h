@@ -15,7 +15,8 @@ void run_world(int world_size, const std::function<void(comm::Comm&)>& body);
 
 // The same with forked processes, so that each has its own random generator. Returns each rank's
 // text, in rank order; throws std::runtime_error with the sentence of a rank that failed. The
-// calling process must not have computed anything with LibTorch yet (trainer.md §1.3).
+// calling process must not have computed anything with LibTorch yet: a child must not inherit a
+// thread pool.
 std::vector<std::string> run_processes(int world_size,
                                        const std::function<std::string(comm::Comm&)>& body);
 
