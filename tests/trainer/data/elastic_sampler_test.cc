@@ -27,7 +27,8 @@ void append(const ElasticSampler& sampler, Position position, int leaf, Samples*
 
 Samples whole_batch(const ElasticSampler& sampler, Position position) {
   Samples seen;
-  for (int leaf = 0; leaf < sampler.options().leaves; ++leaf) append(sampler, position, leaf, &seen);
+  for (int leaf = 0; leaf < sampler.options().leaves; ++leaf)
+    append(sampler, position, leaf, &seen);
   return seen;
 }
 
@@ -76,7 +77,8 @@ TEST(ElasticSampler, ShufflesWell) {
   int adjacent = 0;
   for (std::int64_t index = 0; index < 1000; ++index) {
     in_place += sampler.sample_at(0, index) == index ? 1 : 0;
-    if (index > 0) adjacent += sampler.sample_at(0, index) == sampler.sample_at(0, index - 1) + 1 ? 1 : 0;
+    if (index > 0)
+      adjacent += sampler.sample_at(0, index) == sampler.sample_at(0, index - 1) + 1 ? 1 : 0;
   }
   // One of each is expected of a random permutation; ten or more has probability 1e-7.
   EXPECT_LT(in_place, 10);

@@ -78,7 +78,8 @@ TEST_F(IdxFile, NamesMissingFolderAndFile) {
 
 TEST_F(IdxFile, NamesTruncatedFile) {
   std::filesystem::resize_file(images(), 100);
-  EXPECT_THAT(failure(), AllOf(HasSubstr("train-images-idx3-ubyte"), HasSubstr("truncated"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(failure(), AllOf(HasSubstr("train-images-idx3-ubyte"), HasSubstr("truncated"),
+                               Not(HasSubstr("\n"))));
 }
 
 TEST_F(IdxFile, NamesTruncatedAndDamagedGzip) {

@@ -33,28 +33,33 @@ std::string idx_bytes(std::uint32_t magic, const std::vector<std::uint32_t>& dim
                       const std::string& bytes) {
   std::string text;
   const auto append = [&text](std::uint32_t word) {
-    for (int shift = 24; shift >= 0; shift -= 8) text.push_back(static_cast<char>(word >> shift & 0xffU));
+    for (int shift = 24; shift >= 0; shift -= 8)
+      text.push_back(static_cast<char>(word >> shift & 0xffU));
   };
   append(magic);
   for (const std::uint32_t dimension : dimensions) append(dimension);
   return text + bytes;
 }
 
-void write_images(const std::filesystem::path& folder, const std::string& prefix, int count, int side) {
+void write_images(const std::filesystem::path& folder, const std::string& prefix, int count,
+                  int side) {
   std::string pixels;
   std::string labels;
   for (int image = 0; image < count; ++image) {
     const int label = image % 10;
     labels.push_back(static_cast<char>(label));
     for (int pixel = 0; pixel < side * side; ++pixel) {
-      const auto noise = mix(1, static_cast<std::uint64_t>(image), static_cast<std::uint64_t>(pixel)) % 64;
+      const auto noise =
+          mix(1, static_cast<std::uint64_t>(image), static_cast<std::uint64_t>(pixel)) % 64;
       const int bright = pixel * 10 / (side * side) == label ? 150 : 0;
-      pixels.push_back(static_cast<char>(static_cast<unsigned char>(bright + static_cast<int>(noise))));
+      pixels.push_back(
+          static_cast<char>(static_cast<unsigned char>(bright + static_cast<int>(noise))));
     }
   }
   const auto size = static_cast<std::uint32_t>(count);
   const auto edge = static_cast<std::uint32_t>(side);
-  write_file(folder / (prefix + "-images-idx3-ubyte"), idx_bytes(0x803, {size, edge, edge}, pixels));
+  write_file(folder / (prefix + "-images-idx3-ubyte"),
+             idx_bytes(0x803, {size, edge, edge}, pixels));
   write_file(folder / (prefix + "-labels-idx1-ubyte"), idx_bytes(0x801, {size}, labels));
 }
 

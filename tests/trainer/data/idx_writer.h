@@ -29,6 +29,7 @@ std::string idx_bytes(std::uint32_t magic, const std::vector<std::uint32_t>& dim
 
 // PREFIX-images… and PREFIX-labels…: `count` images of `side` × `side` whose label decides where
 // they are bright, so that a small model can learn them.
-void write_images(const std::filesystem::path& folder, const std::string& prefix, int count, int side);
+void write_images(const std::filesystem::path& folder, const std::string& prefix, int count,
+                  int side);
 
 }  // namespace lrun::data

@@ -20,7 +20,8 @@ class Numbers final : public Dataset {
     for (const std::int64_t sample : samples) {
       if (sample == broken_) throw DatasetError("sample " + std::to_string(sample) + " is broken");
     }
-    const at::Tensor values = at::tensor(c10::ArrayRef<std::int64_t>(samples.data(), samples.size()));
+    const at::Tensor values =
+        at::tensor(c10::ArrayRef<std::int64_t>(samples.data(), samples.size()));
     return {.inputs = values, .targets = values};
   }
   void break_sample(std::int64_t sample) { broken_ = sample; }
@@ -58,7 +59,8 @@ TEST(LeafLoader, B120_PositionIsThatOfConsumedBatchesForAnyPrefetch) {
     Position position{};
     while (seen.size() < 12) {
       // A resume of a resume of …: each life consumes three batches and is dropped with its queue.
-      LeafLoader loader(numbers, sampler, {.block = block, .start = position, .prefetch = prefetch});
+      LeafLoader loader(numbers, sampler,
+                        {.block = block, .start = position, .prefetch = prefetch});
       for (int i = 0; i < 3; ++i) {
         const GlobalBatch batch = loader.next();
         EXPECT_EQ(batch.position, position);
@@ -90,8 +92,8 @@ TEST(LeafLoader, FailuresReachTheComputeThread) {
 }
 
 TEST(ImageDataset, ScalesPixelsAndKeepsToItsPart) {
-  auto images = std::make_shared<LabelledImages>(
-      LabelledImages{.count = 3, .rows = 1, .columns = 2, .pixels = {0, 255, 51, 102, 0, 0}, .labels = {4, 5, 6}});
+  auto images = std::make_shared<LabelledImages>(LabelledImages{
+      .count = 3, .rows = 1, .columns = 2, .pixels = {0, 255, 51, 102, 0, 0}, .labels = {4, 5, 6}});
   const ImageDataset part(images, {.mean = 0.5F, .deviation = 0.5F, .first = 1, .last = 3});
   EXPECT_EQ(part.size(), 2);
   const std::int64_t first = 0;
