@@ -58,7 +58,7 @@ need_space() {
 
 LOST_PACKAGE='Unable to locate package [^ ]+|No matching distribution found for .*'
 LOST_PACKAGE+='|[^ ]+. has no installation candidate.*'
-NO_SPACE='No space left on device|not have enough free space'
+NO_SPACE='No space left on device|enough free space'
 NO_NETWORK='Temporary failure resolving|Could not resolve|name resolution|Network is unreachable'
 NO_NETWORK+='|NewConnectionError|Failed to establish a new connection|Could not connect'
 NO_NETWORK+='|Connection timed out|ConnectTimeout|Max retries exceeded'

@@ -84,6 +84,18 @@ class Scripts(unittest.TestCase):
         self.assertIn('administrator', lines[0])
         self.assertRegex(lines[1], r'apt-get install .*libgrpc\+\+-dev')
 
+    def test_packages_that_cannot_be_had(self):
+        self.fake('id', 'echo 0')
+        self.fake('dpkg-query', 'exit 1')
+        for said, words in (
+            ('E: Unable to locate package libgrpc++-dev', ('missing package', 'libgrpc++-dev')),
+            ("Err:1 Temporary failure resolving 'mirror'", ('no network',)),
+            ("E: You don't have enough free space in /var/cache/apt", ('disk full',)),
+            ('E: something else', ('log', 'something else')),
+        ):
+            self.fake('apt-get', f'case "$*" in *install*) echo "{said}"; exit 100;; esac')
+            self.assert_one_line(self.run_script('deps', '--no-trainer'), 1, *words)
+
     def test_satisfied_without_root(self):
         self.fake('id', 'echo 1000')
         self.fake('sudo', 'exit 1')
