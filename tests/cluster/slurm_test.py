@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """lrun in a real Slurm, on hosts with names and addresses of their own."""
 
-import os
 import re
 import unittest
 
@@ -28,12 +27,6 @@ class Slurm(testbed.Cluster):
         (self.state / 'home').mkdir()
 
     def srun(self, *words, check=True):
-        environment = {
-            key: value for key, value in os.environ.items() if key.startswith(('LRUN_', 'PET_'))
-        }
-        self.assertEqual(
-            set(environment) - {'LRUN_BUILD_DIR', 'LRUN_PEER_PYTHON', 'LRUN_TORCH_ROOT'}, set()
-        )
         return self.script(
             'slurm-cluster.sh', 'exec', 'srun', *words, check=check, HOME=str(self.state / 'home')
         )

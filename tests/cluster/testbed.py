@@ -18,6 +18,12 @@ SCRIPTS = ROOT / 'tests/testbed'
 BUILD = Path(os.environ.get('LRUN_BUILD_DIR', ROOT / 'build'))
 LRUN = BUILD / 'bin/lrun'
 TOOLS = BUILD / 'testbed'  # what PyPI gave; outlives a run
+# Nothing of the caller's own jobs or options.
+ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(('LRUN_', 'PET_', 'SLURM_', 'TORCHELASTIC_'))
+}
 LIMIT_SECONDS = 60  # a busy machine is ten times slower than an idle one
 
 
@@ -30,7 +36,7 @@ def run(*words, limit=LIMIT_SECONDS, check=True, **environment):
         check=False,
         stdin=subprocess.DEVNULL,
         timeout=limit,
-        env={**os.environ, **environment},
+        env={**ENVIRONMENT, **environment},
     )
     if check and done.returncode != 0:
         raise AssertionError(f'{words} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}')
@@ -109,7 +115,7 @@ class Started:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **environment},
+            env={**ENVIRONMENT, **environment},
         )
         self.out, self.err = [], []
         self.readers = [
