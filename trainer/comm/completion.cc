@@ -6,20 +6,22 @@
 
 namespace lrun::comm {
 
-void Completion::succeed() { fail(nullptr); }
+void Completion::succeed() { end(std::nullopt); }
 
-void Completion::fail(std::exception_ptr error) {
+void Completion::fail(const Failure& failure) { end(failure); }
+
+void Completion::end(std::optional<Failure> failure) {
   // Notified under the lock: the waiter may destroy this object as soon as it can take it.
   const std::lock_guard lock(mutex_);
   is_done_ = true;
-  error_ = std::move(error);
+  failure_ = std::move(failure);
   ended_.notify_all();
 }
 
 void Completion::wait() {
   std::unique_lock lock(mutex_);
   ended_.wait(lock, [this] { return is_done_; });
-  if (error_) std::rethrow_exception(error_);
+  if (failure_) throw_as_exception(*failure_);
 }
 
 Handle::Handle(std::shared_ptr<Completion> completion) : completion_(std::move(completion)) {}

@@ -4,23 +4,28 @@
 #pragma once
 
 #include <condition_variable>
-#include <exception>
 #include <mutex>
+#include <optional>
+
+#include "trainer/comm/failure.h"
 
 namespace lrun::comm {
 
 class Completion {
  public:
   void succeed();
-  void fail(std::exception_ptr error);
-  // Returns or throws what the operation ended with. Bounded: each operation has a deadline.
+  void fail(const Failure& failure);
+  // Returns, or throws what the operation ended with, as an exception of the waiting thread's own.
+  // Bounded: each operation has a deadline.
   void wait();
 
  private:
+  void end(std::optional<Failure> failure);
+
   std::mutex mutex_;
   std::condition_variable ended_;
   bool is_done_ = false;
-  std::exception_ptr error_;
+  std::optional<Failure> failure_;
 };
 
 }  // namespace lrun::comm

@@ -31,19 +31,15 @@ std::atomic<std::uint32_t>& Doorbell::is_asleep() const {
   return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_.begin());
 }
 
+// Both sides exchange the flag. Either ring() comes second and finds the owner asleep, or arm()
+// comes second, takes over what ring() released, and the owner's last look finds the work.
 void Doorbell::ring() {
-  // Orders the work made visible before this call with the owner's last look after arm().
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (is_asleep().load(std::memory_order_relaxed) == 0) return;
-  if (is_asleep().exchange(0) == 0) return;
+  if (is_asleep().exchange(0, std::memory_order_acq_rel) == 0) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(event_.get(), &one, sizeof one);
 }
 
-void Doorbell::arm() {
-  is_asleep().store(1);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-}
+void Doorbell::arm() { is_asleep().exchange(1, std::memory_order_acq_rel); }
 
 void Doorbell::disarm() {
   if (is_asleep().exchange(0) == 1) return;

@@ -47,7 +47,7 @@ void Engine::submit(std::unique_ptr<Operation> operation) {
     // Bounded: the operation at the head of the queue has a deadline.
     has_room_.wait(lock, [this] { return death() || queue_.size() < kQueuedMax; });
     if (const auto failure = death()) {
-      operation->completion->fail(to_exception(*failure));
+      operation->completion->fail(*failure);
       return;
     }
     queue_.push_back(std::move(operation));
@@ -242,13 +242,12 @@ bool Engine::die(const Failure& failure) {
     pending.swap(queue_);
   }
   has_room_.notify_all();
-  const auto error = to_exception(failure);
   if (current_) {
     const auto completion = current_->operation().completion;
     current_.reset();
-    completion->fail(error);
+    completion->fail(failure);
   }
-  for (const auto& operation : pending) operation->completion->fail(error);
+  for (const auto& operation : pending) operation->completion->fail(failure);
   return true;
 }
 

@@ -4,18 +4,18 @@
 
 namespace lrun::comm {
 
-std::exception_ptr to_exception(const Failure& failure) {
+void throw_as_exception(const Failure& failure) {
   switch (failure.kind) {
     case Failure::Kind::PeerLost:
-      return std::make_exception_ptr(PeerLost(failure.sentence, failure.peer));
+      throw PeerLost(failure.sentence, failure.peer);
     case Failure::Kind::Aborted:
-      return std::make_exception_ptr(Aborted(failure.sentence));
+      throw Aborted(failure.sentence);
     case Failure::Kind::DeadlineExceeded:
-      return std::make_exception_ptr(DeadlineExceeded(failure.sentence));
+      throw DeadlineExceeded(failure.sentence);
     case Failure::Kind::Mismatch:
-      return std::make_exception_ptr(Mismatch(failure.sentence));
+      throw Mismatch(failure.sentence);
   }
-  return std::make_exception_ptr(Aborted(failure.sentence));
+  throw Aborted(failure.sentence);
 }
 
 }  // namespace lrun::comm

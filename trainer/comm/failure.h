@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <string>
 
 #include "proto/ids.h"
@@ -18,7 +17,7 @@ struct Failure {
   std::string sentence;
 };
 
-// PeerLost, Aborted, DeadlineExceeded or Mismatch.
-std::exception_ptr to_exception(const Failure& failure);
+// Throws PeerLost, Aborted, DeadlineExceeded or Mismatch.
+[[noreturn]] void throw_as_exception(const Failure& failure);
 
 }  // namespace lrun::comm
