@@ -38,7 +38,8 @@ void Checks::check_fence(Instant now, const Process& process) {
   if (state != AgentState::Starting && state != AgentState::Running) return;
   const Generation own = process.supervisor().assignment()->generation;
   if (newest_ <= own || process.habits().is_live) return;
-  const Instant since = std::max(newest_at_, process.resumed_at());
+  const Instant since =
+      std::max({newest_at_, process.resumed_at(), service_listens_until_});
   require(now, now - since <= limits_.fence,
           process.node() + " still runs plain workers of generation " + to_string(own) +
               " although " + to_string(newest_) + " exists");

@@ -26,13 +26,19 @@ class Checks {
  public:
   struct Limits {
     int max_restarts = 0;
-    // From the publication of a generation (or an agent's waking) to the end of older ones.
+    // From the publication of a generation (an agent's waking, the end of a new service's listening)
+    // to the end of older ones.
     Duration fence{};
+    Duration lease{};
   };
   Checks(Limits limits, Chronicle& chronicle) : limits_(limits), chronicle_(chronicle) {}
 
   void set_fence(Duration fence) { limits_.fence = fence; }
-  void service_started() { newest_commit_ = Generation{}; }
+  // It has lost its memory: for one lease it only listens, and knows of no newer generation.
+  void service_started(Instant now) {
+    newest_commit_ = Generation{};
+    service_listens_until_ = now + limits_.lease;
+  }
   // After a step of an agent.
   void check(Instant now, const Process& process, const std::vector<agent::Action>& actions,
              const Workers& workers);
@@ -56,6 +62,7 @@ class Checks {
   Chronicle& chronicle_;
   Generation newest_;
   Instant newest_at_;
+  Instant service_listens_until_{};
   Generation newest_commit_;
   std::map<Ticket, Generation> commits_;
   std::map<Generation, Meaning> meanings_;

@@ -41,7 +41,9 @@ struct World::Impl {
               const Process* process = find(id);
               return process != nullptr && process->is_paused();
             }),
-        checks({.max_restarts = options.service.max_restarts, .fence = fence_bound()}, chronicle),
+        checks({.max_restarts = options.service.max_restarts, .fence = fence_bound(),
+                .lease = options.service.lease},
+               chronicle),
         term(options.first_term) {
     start_service(options.service.may_have_predecessor);
   }
@@ -69,7 +71,7 @@ struct World::Impl {
   void start_service(bool may_have_predecessor) {
     rendezvous::Config config = options.service;
     config.may_have_predecessor = may_have_predecessor;
-    checks.service_started();
+    checks.service_started(agenda.now());
     service.emplace(
         ServiceLife::Surroundings{
             .agenda = agenda,
