@@ -56,13 +56,19 @@ bool StateMachine::Impl::counts_leases(const Member& member) const {
   return member.role != Role::Finished || phase != Phase::Active;
 }
 
+// A departure may end the group, and with it the patience for those who have finished: they are
+// judged in the same step.
 void StateMachine::Impl::judge_members(Instant now) {
-  std::vector<std::pair<NodeId, Evidence>> departing;
-  for (auto& [node, member] : members.all()) {
-    if (!counts_leases(member)) continue;
-    if (const auto evidence = members.judge(member, now)) departing.push_back({node, *evidence});
-  }
-  for (const auto& [node, evidence] : departing) depart(now, node, evidence);
+  Phase judged = phase;
+  do {
+    judged = phase;
+    std::vector<std::pair<NodeId, Evidence>> departing;
+    for (auto& [node, member] : members.all()) {
+      if (!counts_leases(member)) continue;
+      if (const auto evidence = members.judge(member, now)) departing.push_back({node, *evidence});
+    }
+    for (const auto& [node, evidence] : departing) depart(now, node, evidence);
+  } while (phase != judged);
 }
 
 // While no group runs, nobody waits for one longer than the join time-out.

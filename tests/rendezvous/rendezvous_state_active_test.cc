@@ -198,6 +198,20 @@ TEST_F(Active, DoesNotMissWhoHasFinished) {
   EXPECT_EQ(status().outcome, Outcome::Succeeded);
 }
 
+// Found by the simulation (seed 104564): the lease of a finished node, long over, became a deadline in
+// the past when the silence of another one ended the group.
+TEST_F(Active, JudgesWhoHasFinishedWithTheEndOfTheGroup) {
+  start(config_of(1, 2));
+  form({"n1", "n2"});
+  leave("n1", LeaveKind::Succeeded);
+  lose_connection("n1");
+  live(seconds(60), {"n2"});
+  advance(config_.lease);
+  EXPECT_EQ(phase(), Phase::Forming);
+  EXPECT_FALSE(node_status("n1"));
+  EXPECT_FALSE(node_status("n2"));
+}
+
 TEST_F(Active, ClosesWithoutAFinishedNodeThatWasReplaced) {
   start(config_of(2, 2));
   form({"n1", "n2"});
