@@ -96,8 +96,9 @@ bool reap_until_seen(pid_t pid) {
   return is_seen;
 }
 
-// Waits for the keeper's end. The agent's end gives the keeper a limit for its own work.
-void guard(pid_t keeper, const Fd& agent_life, const Fd& signals) {
+// Waits for the keeper's end, then sees to the rest: true when nothing is left. The agent's end
+// gives the keeper a limit for its own work.
+bool guard(pid_t keeper, const Fd& agent_life, const Fd& signals) {
   std::vector<pollfd> watched{{signals.get(), POLLIN, 0}, {agent_life.get(), POLLIN, 0}};
   const auto now = [] { return std::chrono::steady_clock::now(); };
   Instant deadline = Instant::max();
@@ -107,7 +108,7 @@ void guard(pid_t keeper, const Fd& agent_life, const Fd& signals) {
     ::poll(watched.data(), is_agent_gone ? 1 : 2, timeout);
     if (!is_agent_gone && watched[1].revents != 0) deadline = now() + kTreeEndLimit;
   }
-  end_descendants(kTreeEndLimit);
+  return end_descendants(kTreeEndLimit);
 }
 
 [[noreturn]] void become_guard(Fd connection, Fd agent_life) {
@@ -123,8 +124,7 @@ void guard(pid_t keeper, const Fd& agent_life, const Fd& signals) {
   // Held open, the launcher's streams would keep its readers waiting.
   for (int stream = 0; stream <= STDERR_FILENO; ++stream) ::close(stream);
   open_standard_streams();
-  if (keeper > 0) guard(keeper, agent_life, signals);
-  ::_exit(0);
+  ::_exit(keeper > 0 && guard(keeper, agent_life, signals) ? 0 : 1);
 }
 
 // So that no signal meets the new process before it leads its own session.
@@ -136,6 +136,14 @@ pid_t fork_with_signals_blocked() {
   const pid_t pid = ::fork();
   if (pid != 0) ::sigprocmask(SIG_SETMASK, &before, nullptr);
   return pid;
+}
+
+std::vector<int> own_children() {
+  std::vector<int> children;
+  for (const Process& process : descendants_of(::getpid())) {
+    if (process.parent == ::getpid()) children.push_back(process.pid);
+  }
+  return children;
 }
 
 // The first report: its process works. Throws when there is none in time.
@@ -164,6 +172,7 @@ Keeper Keeper::start() {
   Fd agent_life(life[0]);
   Fd life_end(life[1]);
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) throw_errno("PR_SET_CHILD_SUBREAPER");
+  std::vector<int> earlier_children = own_children();
   const pid_t guard_pid = fork_with_signals_blocked();
   if (guard_pid < 0) throw_errno("fork");
   if (guard_pid == 0) {
@@ -173,6 +182,7 @@ Keeper Keeper::start() {
   }
   keepers_end.reset();
   Keeper keeper(std::move(connection), std::move(life_end), guard_pid);
+  keeper.earlier_children_ = std::move(earlier_children);
   keeper.keeper_pid_ = wait_until_ready(keeper.connection_);
   ::fcntl(keeper.connection_.get(), F_SETFL, O_NONBLOCK);
   return keeper;
@@ -182,7 +192,8 @@ Keeper::Keeper(Keeper&& other) noexcept
     : connection_(std::move(other.connection_)),
       life_(std::move(other.life_)),
       guard_pid_(std::exchange(other.guard_pid_, -1)),
-      keeper_pid_(std::exchange(other.keeper_pid_, -1)) {}
+      keeper_pid_(std::exchange(other.keeper_pid_, -1)),
+      earlier_children_(std::move(other.earlier_children_)) {}
 
 Keeper::~Keeper() { end_tree(); }
 
@@ -191,12 +202,16 @@ bool Keeper::end_tree() {
   life_.reset();
   if (guard_pid_ < 0) return true;
   const Instant deadline = std::chrono::steady_clock::now() + 2 * kTreeEndLimit;
-  while (::waitpid(guard_pid_, nullptr, WNOHANG) == 0 &&
+  int status = -1;
+  pid_t ended = 0;
+  while ((ended = ::waitpid(guard_pid_, &status, WNOHANG)) == 0 &&
          std::chrono::steady_clock::now() < deadline) {
     ::poll(nullptr, 0, static_cast<int>(kTreeLookInterval.count()));
   }
+  const bool has_guard_done_it =
+      ended == guard_pid_ && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   guard_pid_ = -1;
-  return end_descendants(kTreeEndLimit);
+  return has_guard_done_it || end_descendants(kTreeEndLimit, earlier_children_);
 }
 
 }  // namespace lrun::agent

@@ -7,11 +7,13 @@
 // does the same when agent and keeper die together, the agent when keeper and guard do: two of the
 // three may be killed at once and nothing stays behind, daemonised grandchildren included.
 //
-// Owns the connection and the end of the tree; refuses to know what a worker is for. The agent's
-// process must have no children but these: whatever reaches it by re-parenting is ended.
+// Owns the connection and the end of the tree; refuses to know what a worker is for. Children that
+// the agent's process had before (a script's, before it became lrun) are spared; later ones it must
+// not have: whatever reaches it by re-parenting is ended.
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include "base/fd.h"
 
@@ -45,6 +47,7 @@ class Keeper {
   Fd life_;  // closes with this process: tells the guard
   int guard_pid_ = -1;
   int keeper_pid_ = -1;
+  std::vector<int> earlier_children_;
 };
 
 }  // namespace lrun::agent

@@ -13,13 +13,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "agent/console.h"
-#include "agent/descriptor_watch.h"
 #include "agent/output_lines.h"
+#include "agent/teed_stream.h"
 #include "base/log.h"
 
 namespace lrun::agent {
@@ -27,8 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One read of a pipe; then the loop looks at others.
-constexpr std::size_t kReadBytes = 64 * 1024;
 // The kernel's usual limit: a worker that prints in bursts rarely waits for us.
 constexpr int kPipeBytes = 1024 * 1024;
 // After a worker's last process is gone only a stranger can hold its pipes.
@@ -67,85 +64,6 @@ std::string tail_of_file(const std::string& path) {
   const ssize_t got = file.is_open() ? ::pread(file.get(), bytes.data(), bytes.size(), begin) : 0;
   return got > 0 ? last_lines({bytes.data(), static_cast<std::size_t>(got)}) : "";
 }
-
-// A teed stream: pipe to file and console. Destroyed with its worker's successor.
-class TeedStream {
- public:
-  TeedStream(boost::asio::io_context& loop, Fd pipe, const std::string& path, Console& console,
-             std::string prefix)
-      : file_(open_log(path)),
-        path_(path),
-        console_(console),
-        prefixer_(std::move(prefix)),
-        pipe_(std::make_unique<DescriptorWatch>(loop, std::move(pipe))) {
-    pipe_->on_readable([this] {
-      read_once();
-      if (is_at_end() && on_end) std::exchange(on_end, nullptr)();
-    });
-  }
-
-  bool is_at_end() const { return !pipe_; }
-  std::string last_lines() const { return tail_.last_lines(); }
-
-  // Everything that is in the pipe now; true at the end of the stream.
-  bool read_all() {
-    while (!is_at_end() && read_once()) {
-    }
-    return is_at_end();
-  }
-
-  // Whatever else may come, it is too late.
-  void close() {
-    if (is_at_end()) return;
-    pipe_.reset();
-    console_.write(prefixer_.finish());
-  }
-
-  std::function<void()> on_end;
-
- private:
-  // True when there may be more.
-  bool read_once() {
-    const ssize_t got = ::read(pipe_->get(), buffer_.data(), buffer_.size());
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
-    if (got <= 0) {
-      close();
-      return false;
-    }
-    const std::string_view bytes(buffer_.data(), static_cast<std::size_t>(got));
-    save(bytes);
-    tail_.feed(bytes);
-    const std::string lines = prefixer_.feed(bytes);
-    if (!lines.empty()) console_.write(lines);
-    return true;
-  }
-
-  void save(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t put = ::write(file_.get(), bytes.data(), bytes.size());
-      if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) return complain();
-      bytes.remove_prefix(static_cast<std::size_t>(put));
-    }
-  }
-
-  // Once: a full disk would repeat it for every line.
-  void complain() {
-    if (!std::exchange(has_complained_, true)) {
-      log::error("log_write_failed",
-                 {{"path", path_}, {"reason", std::generic_category().message(errno)}});
-    }
-  }
-
-  Fd file_;
-  std::string path_;
-  Console& console_;
-  LinePrefixer prefixer_;
-  StreamTail tail_;
-  std::array<char, kReadBytes> buffer_;
-  std::unique_ptr<DescriptorWatch> pipe_;
-  bool has_complained_ = false;
-};
 
 }  // namespace
 
@@ -191,8 +109,8 @@ struct Output::Impl : std::enable_shared_from_this<Output::Impl> {
       ::fcntl(ours.get(), F_SETPIPE_SZ, kPipeBytes);
       const bool is_stdout = stream == Stream::Stdout;
       auto& teed = is_stdout ? into.teed_stdout : into.teed_stderr;
-      teed = std::make_unique<TeedStream>(loop, std::move(ours), path, is_stdout ? out : err,
-                                          prefix_for(worker));
+      teed = std::make_unique<TeedStream>(loop, std::move(ours), open_log(path), path,
+                                          is_stdout ? out : err, prefix_for(worker));
       return theirs;
     }
     if (!options.redirects.has(worker.local_rank, stream)) return {};
@@ -207,10 +125,10 @@ struct Output::Impl : std::enable_shared_from_this<Output::Impl> {
     const std::weak_ptr<Impl> weak = weak_from_this();
     for (TeedStream* teed : {worker.teed_stdout.get(), worker.teed_stderr.get()}) {
       if (!teed) continue;
-      teed->on_end = [weak, local_rank] {
+      teed->on_end([weak, local_rank] {
         const auto self = weak.lock();
         if (self && self->is_drained(self->workers[local_rank])) self->drained(local_rank);
-      };
+      });
     }
     worker.limit = std::make_unique<boost::asio::steady_timer>(loop, kDrainLimit);
     worker.limit->async_wait([weak, local_rank](const boost::system::error_code& error) {

@@ -100,11 +100,11 @@ bool has_environment(pid_t pid, const std::vector<std::string>& entries) {
   });
 }
 
-bool end_descendants(Duration limit) {
+bool end_descendants(Duration limit, const std::vector<pid_t>& except) {
   const Instant deadline = std::chrono::steady_clock::now() + limit;
   while (true) {
     bool is_any_left = false;
-    for (const Process& process : descendants_of(::getpid())) {
+    for (const Process& process : descendants_of(::getpid(), except)) {
       // Zombies of others go when their parent does.
       if (process.is_zombie && process.parent == ::getpid()) {
         ::waitpid(process.pid, nullptr, WNOHANG);

@@ -34,8 +34,8 @@ std::vector<Process> descendants_of(pid_t root, const std::vector<pid_t>& except
 // it cannot be read.
 bool has_environment(pid_t pid, const std::vector<std::string>& entries);
 
-// Kills and reaps every descendant of this process until none is left. False: some remained at the
-// deadline.
-bool end_descendants(Duration limit);
+// Kills and reaps every descendant of this process, but for the subtrees of `except`, until none is
+// left. False: some remained at the deadline.
+bool end_descendants(Duration limit, const std::vector<pid_t>& except = {});
 
 }  // namespace lrun::agent

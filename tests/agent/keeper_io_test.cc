@@ -174,6 +174,26 @@ TEST(KeeperIoTest, ALargeEnvironmentArrives) {
   EXPECT_EQ(exited->code, 9);
 }
 
+// A script may start something and then become lrun.
+TEST(KeeperIoTest, EarlierChildrenAreSpared) {
+  const ProcessMark mark;
+  const pid_t earlier = ::fork();
+  if (earlier == 0) {
+    ::alarm(120);
+    while (true) ::pause();
+  }
+  Keeper keeper = Keeper::start();
+  order_spawn(keeper, 1, {"sleep", "60"}, mark);
+  ASSERT_TRUE(next_report(keeper, ReportKind::Spawned));
+  ::kill(keeper.keeper_pid(), SIGKILL);
+  ::kill(keeper.guard_pid(), SIGKILL);
+  EXPECT_TRUE(keeper.end_tree());
+  EXPECT_TRUE(mark.carriers().empty());
+  EXPECT_TRUE(testing::is_alive(earlier));
+  ::kill(earlier, SIGKILL);
+  ::waitpid(earlier, nullptr, 0);
+}
+
 // --- kill -9 in every room
 // -------------------------------------------------------------------------
 
