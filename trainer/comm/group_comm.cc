@@ -1,6 +1,6 @@
 #include "trainer/comm/group_comm.h"
 
-#include <cstring>
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -74,21 +74,35 @@ Handle GroupComm::all_reduce(std::span<const SubtreeSum> mine, int leaves,
   return issue(std::move(operation));
 }
 
+// Short messages travel in one operation together with their sizes.
 std::vector<std::vector<std::byte>> GroupComm::all_gather_bytes(std::span<const std::byte> mine) {
-  const auto ranks = static_cast<std::size_t>(world_size_);
-  const auto me = static_cast<std::size_t>(rank_.value);
-  std::vector<std::int64_t> sizes(ranks);
-  sizes[me] = static_cast<std::int64_t>(mine.size());
-  gather(std::as_writable_bytes(std::span(sizes)), even_shards(world_size_, world_size_),
-         static_cast<int>(sizeof sizes[0]))
+  std::vector<Note> notes(static_cast<std::size_t>(world_size_));
+  Note& my_note = notes[static_cast<std::size_t>(rank_.value)];
+  my_note.size = static_cast<std::int64_t>(mine.size());
+  std::copy_n(mine.begin(), std::min(mine.size(), my_note.bytes.size()), my_note.bytes.begin());
+  gather(std::as_writable_bytes(std::span(notes)), even_shards(world_size_, world_size_),
+         static_cast<int>(sizeof(Note)))
       .wait();
+  const bool all_fit = std::all_of(notes.begin(), notes.end(), [](const Note& note) {
+    return note.size <= static_cast<std::int64_t>(note.bytes.size());
+  });
+  if (!all_fit) return gather_long(mine, notes);
+  std::vector<std::vector<std::byte>> gathered;
+  for (const Note& note : notes) {
+    gathered.emplace_back(note.bytes.begin(), note.bytes.begin() + note.size);
+  }
+  return gathered;
+}
+
+std::vector<std::vector<std::byte>> GroupComm::gather_long(std::span<const std::byte> mine,
+                                                           std::span<const Note> notes) {
   std::vector<Range> shards;
-  for (const std::int64_t size : sizes) {
+  for (const Note& note : notes) {
     const std::int64_t begin = shards.empty() ? 0 : shards.back().end;
-    shards.push_back({begin, begin + size});
+    shards.push_back({begin, begin + note.size});
   }
   std::vector<std::byte> whole(static_cast<std::size_t>(shards.back().end));
-  std::copy(mine.begin(), mine.end(), whole.begin() + shards[me].begin);
+  std::copy(mine.begin(), mine.end(), whole.begin() + shard_of(shards).begin);
   gather(whole, shards, 1).wait();
   std::vector<std::vector<std::byte>> gathered;
   for (const Range& shard : shards) {

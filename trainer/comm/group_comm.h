@@ -4,6 +4,7 @@
 // Owns the sequence of operations; knows no sockets. One thread issues, as Comm says.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,8 +36,16 @@ class GroupComm final : public Comm {
   void on_pulse(std::function<void(GlobalRank)> pulse) override { engine_.on_pulse(pulse); }
 
  private:
+  // A short message, or the beginning of a longer one.
+  struct Note {
+    std::int64_t size = 0;
+    std::array<std::byte, 248> bytes = {};
+  };
+
   Range shard_of(std::span<const Range> shards) const;
   void add_reduction(Operation& operation, std::span<const SubtreeSum> mine, int leaves) const;
+  std::vector<std::vector<std::byte>> gather_long(std::span<const std::byte> mine,
+                                                  std::span<const Note> notes);
   Handle gather(std::span<std::byte> whole, std::span<const Range> shards, int element_bytes);
   Handle issue(std::unique_ptr<Operation> operation);
 

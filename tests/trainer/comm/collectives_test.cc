@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <numeric>
+#include <functional>
 
 #include "tests/trainer/comm/world.h"
 
@@ -113,16 +113,34 @@ TEST_P(Collectives, AllGatherGivesEveryRankAllRanges) {
   }
 }
 
+// Each rank's message is as many bytes of its rank's number as `size` says.
+void expect_gathered(Comm& comm, const std::function<std::size_t(std::size_t)>& size) {
+  const auto message = [&](std::size_t rank) {
+    return std::vector<std::byte>(size(rank), std::byte{static_cast<unsigned char>(rank)});
+  };
+  const auto all = comm.all_gather_bytes(message(static_cast<std::size_t>(comm.rank().value)));
+  ASSERT_EQ(all.size(), static_cast<std::size_t>(comm.world_size()));
+  for (std::size_t rank = 0; rank < all.size(); ++rank) EXPECT_EQ(all[rank], message(rank));
+}
+
 TEST_P(Collectives, BytesOfEveryRankInRankOrder) {
   world().run([](Comm& comm) {
-    const auto me = static_cast<std::size_t>(comm.rank().value);
-    const std::vector<std::byte> mine(me * 100'000, std::byte{static_cast<unsigned char>(me)});
-    const auto all = comm.all_gather_bytes(mine);
-    ASSERT_EQ(all.size(), static_cast<std::size_t>(comm.world_size()));
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      EXPECT_EQ(all[rank], std::vector<std::byte>(rank * 100'000,
-                                                  std::byte{static_cast<unsigned char>(rank)}));
+    expect_gathered(comm, [](std::size_t) { return 0; });
+    expect_gathered(comm, [](std::size_t rank) { return rank * 30; });
+    // Around the size up to which one operation is enough.
+    for (const std::size_t most : {247, 248, 249}) {
+      expect_gathered(comm, [most](std::size_t rank) { return rank == 0 ? most : 3; });
     }
+    expect_gathered(comm, [](std::size_t rank) { return rank * 100'000; });
+  });
+}
+
+TEST_P(Collectives, ShortMessagesTakeOneOperation) {
+  world().run([](Comm& comm) {
+    comm.all_gather_bytes(std::vector<std::byte>(248));
+    EXPECT_EQ(comm.counters().operations, 1u);
+    comm.all_gather_bytes(std::vector<std::byte>(249));
+    EXPECT_EQ(comm.counters().operations, 3u);
   });
 }
 
