@@ -5,7 +5,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -42,7 +44,7 @@ void AdamW::update(at::Tensor& parameters, at::Tensor& gradients, double learnin
                    double divisor, std::int64_t t) {
   const at::NoGradGuard no_grad;
   step_.fill_(static_cast<double>(t));
-  divisor_.fill_(divisor);
+  divisor_.fill_(std::min<double>(divisor, std::numeric_limits<float>::max()));
   at::_fused_adamw_(parameters, gradients, exp_avg_, exp_avg_sq_, /*max_exp_avg_sqs=*/{}, step_,
                     learning_rate, options_.beta1, options_.beta2, options_.weight_decay,
                     options_.epsilon, /*amsgrad=*/false, /*maximize=*/false, divisor_,

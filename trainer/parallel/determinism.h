@@ -1,7 +1,7 @@
 // The arithmetic environment under which the same sum has the same bits, and its identity.
 //
 // What must be equal for two runs to agree in every bit, as measured: threads per worker, CPU
-// capability, MKL's code path, library version. Called by main of a training program before any
+// kind, MKL's code path, library version. Called by main of a training program before any
 // tensor is made, and by trainer/checkpoint for the manifest.
 #pragma once
 

@@ -61,6 +61,16 @@ TEST(AdamW, AgreesWithTorchOptim) {
   EXPECT_LT(difference.max().item<float>(), 1e-6f);
 }
 
+// A gradient norm beyond the range of float, clipped: the divisor is, too.
+TEST(AdamW, ADivisorBeyondFloatRangeIsNoError) {
+  AdamW optimizer(16, {.weight_decay = 0});
+  at::Tensor parameters = at::ones({16});
+  at::Tensor gradients = at::full({16}, 1e30f);
+  optimizer.update(parameters, gradients, 1e-2, 1e60, 1);
+  EXPECT_TRUE(at::isfinite(parameters).all().item<bool>());
+  EXPECT_LT(gradients.max().item<float>(), 1e-6f);
+}
+
 std::string complaint(const AdamWOptions& options) {
   try {
     validate(options);

@@ -20,6 +20,7 @@ TEST(Determinism, PinsWhatTheIdentityRecords) {
   EXPECT_EQ(identity.at("mkl_cbwr"), "AVX2,STRICT");
   EXPECT_EQ(identity.at("torch").substr(0, 5), "2.11.");
   EXPECT_FALSE(identity.at("cpu_capability").empty());
+  EXPECT_FALSE(identity.at("cpu_vendor").empty());
   EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
 }
 
