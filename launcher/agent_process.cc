@@ -17,6 +17,9 @@
 namespace lrun::launcher {
 namespace {
 
+// The service refuses a late join with the names of those who are missing; only if it says nothing
+// for so long beyond that does the agent give up by itself.
+constexpr Duration kWithdrawal = std::chrono::seconds(5);
 // People can wait for `lrun status`, workers should not wait for its socket.
 constexpr Duration kSocketDelay = std::chrono::milliseconds(200);
 constexpr Duration kLockPoll = std::chrono::milliseconds(20);
@@ -62,8 +65,8 @@ AgentProcess::AgentProcess(const RunCommand& command, Place place, std::vector<s
       registry_(std::make_shared<prometheus::Registry>()) {
   log::set_node(node_name_.name);
   open_service();
-  make_agent(std::move(program), environment);
   serve_metrics();
+  make_agent(std::move(program), environment);
   signals_ = std::make_unique<Signals>(loop_, [this](int number) { agent_->signal(number); });
 }
 
@@ -78,18 +81,31 @@ void AgentProcess::open_service() {
   }
   if (host_ != nullptr) {
     link_ = std::make_unique<rendezvous::LocalLink>(host_->service());
-    if (place_.announces) announce();
     return;
   }
-  link_ = std::make_unique<rendezvous::Client>(
+  auto client = std::make_unique<rendezvous::Client>(
       loop_, rendezvous::Client::Options{.endpoints = place_.join,
                                          .run_id = place_.run_id,
                                          .credentials = credentials_,
                                          .insecure_network = command_.options.insecure_network});
+  client_ = client.get();
+  link_ = std::move(client);
+}
+
+// Printed once everything that can be wrong has been checked.
+void AgentProcess::announce() const {
+  if (place_.announces && host_ != nullptr) announce_join_line();
+  if (!run_folder_.empty()) {
+    std::fprintf(stderr, "lrun: logs of node %s in %s\n", node_name_.name.c_str(), run_folder_.c_str());
+  }
+  if (metrics_server_ != nullptr) {
+    std::fprintf(stderr, "lrun: metrics of node %s at http://%s:%d/metrics\n", node_name_.name.c_str(),
+                 command_.options.metrics_address.c_str(), metrics_server_->port());
+  }
 }
 
 // The line for other nodes is complete: what was given here, and what they cannot know.
-void AgentProcess::announce() const {
+void AgentProcess::announce_join_line() const {
   const auto endpoint = host_->endpoint();
   if (!endpoint) return;
   rendezvous::Endpoint reachable = *endpoint;
@@ -111,7 +127,8 @@ void AgentProcess::make_agent(std::vector<std::string> program, const Environmen
   agent::AgentOptions made;
   made.output.redirects = stream_choice("--redirects", options.redirects);
   made.output.tee = stream_choice("--tee", options.tee);
-  made.output.run_folder = make_folder(options, place_.run_id);
+  run_folder_ = make_folder(options, place_.run_id);
+  made.output.run_folder = run_folder_;
   made.output.host = host_name();
   agent::Config& config = made.config;
   config.run_id = place_.run_id;
@@ -128,13 +145,11 @@ void AgentProcess::make_agent(std::vector<std::string> program, const Environmen
   config.heartbeat = options.heartbeat;
   config.lease = options.lease;
   config.stall_timeout = options.stall_timeout;
+  config.unreachable_timeout = options.join_timeout + kWithdrawal;
   config.log_folder = made.output.run_folder;
   made.command = std::move(program);
   made.program = command_.program.front();
   made.base_environment = environment;
-  if (!made.output.run_folder.empty()) {
-    std::fprintf(stderr, "lrun: logs of node %s in %s\n", node_name_.name.c_str(), made.output.run_folder.c_str());
-  }
   agent_metrics_ = std::make_unique<agent::Metrics>(*registry_, place_.slots, std::chrono::steady_clock::now());
   agent_ = std::make_unique<agent::Agent>(loop_, std::move(made), std::move(keeper_), *link_,
                                           agent_metrics_.get(),
@@ -150,11 +165,10 @@ void AgentProcess::serve_metrics() {
                              .port = *options.metrics_port,
                              .accepted_hosts = {host_name(), reachable_address()}},
       *registry_, [this] { update_metrics(); }, [this] { return health(); }, [this] { return readiness(); });
-  std::fprintf(stderr, "lrun: metrics of node %s at http://%s:%d/metrics\n", node_name_.name.c_str(),
-               options.metrics_address.c_str(), metrics_server_->port());
 }
 
 int AgentProcess::run() {
+  announce();
   agent_->start();
   open_socket_later();
   release_discovery_lock_when_known();
@@ -183,27 +197,37 @@ void AgentProcess::open_socket_later() {
     } catch (const std::exception& failure) {
       log::warn("status_socket_unavailable", {{"reason", failure.what()}});
     }
-    place_.discovery_lock.reset();
+    unlock_file(place_.discovery_lock);
   });
 }
 
 // A third terminal that looks before this node is known would join a job that is already full.
 void AgentProcess::release_discovery_lock_when_known() {
-  if (!place_.discovery_lock.is_open() || !place_.socket_is_needed) return;
-  if (is_known_to_job()) return place_.discovery_lock.reset();
+  const bool opens_socket_later = place_.serves && !place_.socket_is_needed;
+  if (!place_.discovery_lock.is_open() || opens_socket_later) return;
+  lock_waited_ += kLockPoll;
+  if (lock_waited_ > kLockLimit) return unlock_file(place_.discovery_lock);
   lock_timer_.expires_after(kLockPoll);
   lock_timer_.async_wait([this](boost::system::error_code error) {
-    if (!error) release_discovery_lock_when_known();
+    if (!error) ask_whether_known();
   });
 }
 
-bool AgentProcess::is_known_to_job() const {
-  const auto is_this = [this](const rendezvous::NodeStatus& node) { return node.facts.node.value == node_name_.name; };
-  if (host_ != nullptr) {
-    const rendezvous::Status status = host_->service().status();
-    return std::any_of(status.nodes.begin(), status.nodes.end(), is_this);
-  }
-  return agent_->assignment().has_value();
+void AgentProcess::ask_whether_known() {
+  if (host_ != nullptr) return release_discovery_lock_if_in(host_->service().status());
+  client_->get_status([this](rendezvous::Answer<rendezvous::Client::StatusAnswer> answer) {
+    const auto* reply = std::get_if<rendezvous::Client::StatusAnswer>(&answer);
+    const auto* status = reply == nullptr ? nullptr : std::get_if<rendezvous::Status>(reply);
+    release_discovery_lock_if_in(status == nullptr ? rendezvous::Status{} : *status);
+  });
+}
+
+void AgentProcess::release_discovery_lock_if_in(const rendezvous::Status& status) {
+  const bool is_known = std::any_of(
+      status.nodes.begin(), status.nodes.end(),
+      [this](const rendezvous::NodeStatus& node) { return node.facts.node.value == node_name_.name; });
+  if (is_known) return unlock_file(place_.discovery_lock);
+  release_discovery_lock_when_known();
 }
 
 void AgentProcess::on_finish(const agent::Finish& finish) { finish_ = finish; }

@@ -40,11 +40,13 @@ class AgentProcess {
  private:
   void open_service();
   void announce() const;
+  void announce_join_line() const;
   void make_agent(std::vector<std::string> program, const Environment& environment);
   void serve_metrics();
   void open_socket_later();
   void release_discovery_lock_when_known();
-  bool is_known_to_job() const;
+  void ask_whether_known();
+  void release_discovery_lock_if_in(const rendezvous::Status& status);
   void on_finish(const agent::Finish& finish);
   void update_metrics();
   Health health() const;
@@ -59,12 +61,15 @@ class AgentProcess {
   std::shared_ptr<prometheus::Registry> registry_;
   std::unique_ptr<ServiceHost> host_;  // when this node serves
   std::unique_ptr<rendezvous::Link> link_;
+  rendezvous::Client* client_ = nullptr;  // the link, when it is one to another process
   std::unique_ptr<agent::Metrics> agent_metrics_;
   std::unique_ptr<agent::Agent> agent_;
   std::unique_ptr<MetricsServer> metrics_server_;
   std::unique_ptr<Signals> signals_;
   boost::asio::steady_timer socket_timer_{loop_};
   boost::asio::steady_timer lock_timer_{loop_};
+  Duration lock_waited_{};
+  std::string run_folder_;
   std::optional<agent::Finish> finish_;
 };
 

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "launcher/exit_codes.h"
 #include "launcher/finish_report.h"
+#include "launcher/runtime_folder.h"
 #include "launcher/service_process.h"
 
 namespace lrun::launcher {
@@ -50,7 +51,7 @@ LocalNodes::LocalNodes(const RunCommand& command, Place place)
     : command_(command), place_(std::move(place)), registry_(std::make_shared<prometheus::Registry>()) {
   host_ = std::make_unique<ServiceHost>(loop_, *registry_, command_.options, place_, false);
   host_->listen(place_, std::nullopt, false);
-  place_.discovery_lock.reset();
+  unlock_file(place_.discovery_lock);
   metrics_server_ = serve_service_metrics(loop_, command_.options, *registry_, *host_);
   signals_ = std::make_unique<Signals>(loop_, [this](int number) { on_signal(number); });
   nodes_.resize(static_cast<std::size_t>(place_.nodes.max));

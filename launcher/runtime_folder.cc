@@ -77,6 +77,11 @@ std::optional<Fd> lock_file(const std::string& path, int wait_ms) {
   }
 }
 
+void unlock_file(Fd& lock) {
+  if (lock.is_open()) ::flock(lock.get(), LOCK_UN);
+  lock.reset();
+}
+
 NodeName claim_node_name(const std::string& folder, const std::string& host, const std::string& run_id) {
   make_private(folder + "/nodes");
   for (int index = 0; index < kAgentsOnOneMachineMax; ++index) {

@@ -22,6 +22,9 @@ std::string safe_file_name(const std::string& text);
 // An exclusive lock of `path`, made if absent; none when it was not free within `wait_ms`.
 std::optional<Fd> lock_file(const std::string& path, int wait_ms);
 
+// Ends the lock for every process that inherited the descriptor, and closes it here.
+void unlock_file(Fd& lock);
+
 // The name of this agent on this machine: `host`, else `host#1`, `host#2` … as long as names are
 // held by other agents of the same job. The lock is held by the descriptor, so by every process
 // that inherits it: until the last worker is reaped.

@@ -36,10 +36,25 @@ class Linger : public std::enable_shared_from_this<Linger> {
          std::function<void()> on_done)
       : timer_(loop), service_(service), except_(std::move(except)), on_done_(std::move(on_done)) {}
 
+  // The machine may have told everybody, but its answers are still to be sent: so with other nodes
+  // at least one pause.
+  void start() {
+    const rendezvous::Status status = service_.status();
+    const bool has_others = std::any_of(status.nodes.begin(), status.nodes.end(),
+                                        [this](const auto& node) { return node.facts.node != except_; });
+    if (!has_others) return on_done_();
+    pause();
+  }
+
+ private:
   void look() {
     const rendezvous::Status status = service_.status();
     const Duration limit = std::min<Duration>(kLingerLimit, 2 * status.config.heartbeat);
     if (waited_ >= limit || !is_awaited(status)) return on_done_();
+    pause();
+  }
+
+  void pause() {
     waited_ += kLingerPoll;
     timer_.expires_after(kLingerPoll);
     timer_.async_wait([self = shared_from_this()](boost::system::error_code error) {
@@ -47,10 +62,9 @@ class Linger : public std::enable_shared_from_this<Linger> {
     });
   }
 
- private:
   bool is_awaited(const rendezvous::Status& status) const {
-    return std::any_of(status.nodes.begin(), status.nodes.end(), [&](const rendezvous::NodeStatus& node) {
-      return node.facts.node != except_ && node.role != rendezvous::Role::Finished;
+    return std::any_of(status.nodes.begin(), status.nodes.end(), [this](const auto& node) {
+      return node.facts.node != except_ && !node.knows_end;
     });
   }
 
@@ -114,7 +128,7 @@ std::optional<rendezvous::Endpoint> ServiceHost::endpoint() const {
 }
 
 void ServiceHost::linger(const NodeId& except, std::function<void()> on_done) {
-  std::make_shared<Linger>(loop_, service_, except, std::move(on_done))->look();
+  std::make_shared<Linger>(loop_, service_, except, std::move(on_done))->start();
 }
 
 void ServiceHost::update_metrics() { metrics_.show(service_.status()); }

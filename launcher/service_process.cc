@@ -8,6 +8,7 @@
 #include "launcher/addresses.h"
 #include "launcher/exit_codes.h"
 #include "launcher/finish_report.h"
+#include "launcher/runtime_folder.h"
 
 namespace lrun::launcher {
 
@@ -37,7 +38,7 @@ ServiceProcess::ServiceProcess(const RunOptions& options, Place place)
   const auto credentials = credentials_for(options, place_);
   host_ = std::make_unique<ServiceHost>(loop_, *registry_, options, place_, true);
   host_->listen(place_, credentials, options.insecure_network);
-  place_.discovery_lock.reset();
+  unlock_file(place_.discovery_lock);
   metrics_server_ = serve_service_metrics(loop_, options, *registry_, *host_);
   signals_ = std::make_unique<Signals>(loop_, [this](int number) { signal_ = number; });
   if (const auto endpoint = host_->endpoint()) {

@@ -357,7 +357,8 @@ struct NodeStatus {
   AgentState state = AgentState::Joining;
   WorkerProgress progress;
   Duration lease_left{};
-  bool is_ready = false;  // has joined since its last assignment: may be in the next group
+  bool is_ready = false;   // has joined since its last assignment: may be in the next group
+  bool knows_end = false;  // has been told how the job ended
 };
 
 struct Status {

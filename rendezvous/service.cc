@@ -174,9 +174,11 @@ struct Service::Impl {
     // Whoever is refused asks again: said when it changes, not each time.
     if (refused.node == last_refused.node && refused.refusal == last_refused.refusal) return;
     last_refused = refused;
-    log::warn("call_refused", {{"peer", refused.node.value},
-                               {"reason", word(refused.refusal.reason)},
-                               {"why", refused.refusal.sentence}});
+    // After the end everybody who asks is told so: nothing a person must look at.
+    const auto say = refused.refusal.reason == RefuseReason::Closed ? log::info : log::warn;
+    say("call_refused", {{"peer", refused.node.value},
+                         {"reason", word(refused.refusal.reason)},
+                         {"why", refused.refusal.sentence}});
   }
 
   void perform(const JobClosed& closed) {

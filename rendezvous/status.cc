@@ -27,7 +27,8 @@ NodeStatus describe(const Member& member, Instant now) {
           .state = member.state,
           .progress = member.progress,
           .lease_left = std::max(member.lease_end - now, Duration::zero()),
-          .is_ready = member.is_ready};
+          .is_ready = member.is_ready,
+          .knows_end = member.told && std::holds_alternative<StopJob>(*member.told)};
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ class Failures(JobTest):
         self.assertEqual(code, 1, one.text())
         self.assertRegex(one.text(), r"exitcode\s*:\s*42 ")
         sentences = [line for line in one.err if "42" in line]
-        self.assertTrue(any("rank 3" in line for line in sentences), one.text())
+        self.assertTrue(any("worker 3 " in line for line in sentences), one.text())
 
     # B051: a worker that is killed alone is a failure, with the signal's name.
     def test_a_killed_worker_restarts_the_group(self):

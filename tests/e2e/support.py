@@ -48,9 +48,15 @@ class Launched:
             code = self.process.wait(limit)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{' '.join(self.words)} did not end within {limit} s\n{self.text()}") from None
+        self.close()
+        return code
+
+    def close(self):
+        """Of an ended process: reads what is left, closes the pipes."""
         for thread in self._threads:
             thread.join(5)
-        return code
+        for stream in (self.process.stdout, self.process.stderr):
+            stream.close()
 
     def signal(self, number):
         if self.process.poll() is None:
@@ -109,6 +115,7 @@ class JobTest(unittest.TestCase):
             if one.process.poll() is None:
                 one.process.kill()
                 one.process.wait()
+            one.close()
         left = processes_with("LRUN_TEST_MARKER", self.marker)
         deadline = time.monotonic() + 5
         while left and time.monotonic() < deadline:
