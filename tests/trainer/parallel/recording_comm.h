@@ -17,6 +17,9 @@ class RecordingComm final : public comm::Comm {
   // Called with the name of each operation before it is issued; may throw.
   std::function<void(const std::string& operation)> on_issue = [](const std::string&) {};
 
+  // Bytes sent by all_gather_bytes while nothing else was under way.
+  std::uint64_t message_bytes() const { return message_bytes_; }
+
   GlobalRank rank() const override { return real_.rank(); }
   int world_size() const override { return real_.world_size(); }
   comm::Handle reduce_scatter(std::span<const comm::SubtreeSum> mine, int leaves,
@@ -36,7 +39,10 @@ class RecordingComm final : public comm::Comm {
   }
   std::vector<std::vector<std::byte>> all_gather_bytes(std::span<const std::byte> mine) override {
     on_issue("all_gather_bytes");
-    return real_.all_gather_bytes(mine);
+    const std::uint64_t before = real_.counters().sent_bytes;
+    auto gathered = real_.all_gather_bytes(mine);
+    message_bytes_ += real_.counters().sent_bytes - before;
+    return gathered;
   }
   void broadcast(std::span<std::byte> bytes, GlobalRank root) override {
     on_issue("broadcast");
@@ -51,6 +57,7 @@ class RecordingComm final : public comm::Comm {
 
  private:
   comm::Comm& real_;
+  std::uint64_t message_bytes_ = 0;
 };
 
 }  // namespace lrun::parallel
