@@ -202,7 +202,7 @@ void StateMachine::Impl::react(Instant now, const StopReceived& event) {
   if (phase == Phase::Closed) return;
   FirstCause cause;
   cause.kind = FailureKind::Interrupted;
-  cause.sentence = event.reason.substr(0, kSentenceBytesMax);
+  cause.sentence = event.reason;
   close(now, Outcome::Stopped, cause, "stopped on request");
 }
 

@@ -140,7 +140,7 @@ struct WorkerProgress {
   friend bool operator==(const WorkerProgress&, const WorkerProgress&) = default;
 };
 
-// --- requests: what an agent says ------------------------------------------------------------------
+// --- requests: what an agent says ----------------------------------------------------------------
 
 struct JoinRequest {
   NodeFacts facts;
@@ -192,7 +192,7 @@ struct LookupRequest {
   std::string key;
 };
 
-// --- answers ---------------------------------------------------------------------------------------
+// --- answers -------------------------------------------------------------------------------------
 
 struct HeartbeatReply {
   Directive directive;
@@ -209,7 +209,7 @@ using LookupReply = std::variant<std::string, AskAgain, Refusal>;
 
 namespace rendezvous {
 
-// --- configuration ---------------------------------------------------------------------------------
+// --- configuration -------------------------------------------------------------------------------
 
 // Every wait of the service. Durations are options of the launcher with these defaults.
 struct Config {
@@ -230,7 +230,7 @@ struct Config {
   bool may_have_predecessor = false;
 };
 
-// --- events: what the shell tells the machine ------------------------------------------------------
+// --- events: what the shell tells the machine ----------------------------------------------------
 
 struct JoinReceived {
   Ticket ticket;
@@ -280,7 +280,7 @@ using Event = std::variant<JoinReceived, HeartbeatReceived, WatchReceived, Leave
                            PublishReceived, LookupReceived, DrainReceived, StopReceived, CallEnded,
                            LagMeasured, TimePassed>;
 
-// --- actions: what the machine orders --------------------------------------------------------------
+// --- actions: what the machine orders ------------------------------------------------------------
 
 struct AnswerJoin {
   Ticket ticket;
@@ -345,7 +345,7 @@ using Action = std::variant<AnswerJoin, AnswerHeartbeat, AnswerWatch, AnswerLook
                             PhaseChanged, GenerationPublished, NodeJoined, NodeDeparted,
                             RestartCharged, CallRefused, JobClosed>;
 
-// --- status: what people ask -----------------------------------------------------------------------
+// --- status: what people ask ---------------------------------------------------------------------
 
 enum class Role { Waiting, Participant, Spare, Finished };
 

@@ -5,11 +5,18 @@
 namespace lrun::rendezvous {
 namespace {
 
-Instant all_expected_at(const Formation& formation, const Config& config) {
-  if (formation.has_survivors) {
-    if (formation.absent_survivors == 0) return formation.enough_since;
+// Everybody who was in the previous group is expected, and nobody else.
+Instant all_survivors_at(const Formation& formation, const Config& config) {
+  if (formation.absent_survivors > 0) {
     return formation.ended_at + config.kill_grace + 2 * config.heartbeat;
   }
+  const bool may_be_more = formation.candidates < config.max_nodes && formation.gathering_until;
+  return may_be_more ? std::max(formation.enough_since, *formation.gathering_until)
+                     : formation.enough_since;
+}
+
+Instant all_expected_at(const Formation& formation, const Config& config) {
+  if (formation.has_survivors) return all_survivors_at(formation, config);
   if (formation.candidates >= config.max_nodes) return formation.enough_since;
   return formation.enough_since + config.last_call;
 }

@@ -13,11 +13,13 @@ namespace lrun::rendezvous {
 struct Formation {
   int candidates = 0;        // nodes that wait
   int absent_survivors = 0;  // live participants of the previous group that do not wait yet
-  bool has_survivors =
-      false;             // any participant of the previous group is still here, waiting or not
-  Instant ended_at;      // of the previous group
-  Instant enough_since;  // since when min_nodes wait; only asked when they do
-  std::optional<Instant> retry_at;  // backoff: not before
+  // A participant of the previous group is still here, waiting or not.
+  bool has_survivors = false;
+  Instant ended_at{};      // of the previous group
+  Instant enough_since{};  // since when min_nodes wait; only asked when they do
+  // The service has just started: until then survivors may be here that it has not heard yet.
+  std::optional<Instant> gathering_until{};
+  std::optional<Instant> retry_at{};  // backoff: not before
 };
 
 // None while there are fewer than min_nodes. A re-form goes as soon as every survivor waits, and

@@ -51,6 +51,9 @@ struct StateMachine::Impl {
   Instant enough_since;  // since when min_nodes wait; meaningful in LastCall
   Instant published_at;
   Instant recover_until;  // the end of Recovering
+  // Recovering has ended without the group that ran before: who was in it may not be known.
+  bool is_gathering = false;
+  Instant stepped_at;  // `now` of the newest step
   // Reported for the current generation, not yet charged: a participant is in doubt, and if it is
   // lost, the failure was the consequence of that.
   std::optional<FirstCause> pending_failure;

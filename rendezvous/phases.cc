@@ -14,6 +14,12 @@ std::string spent_budget(int max_restarts) {
   return "a worker failed and all " + std::to_string(max_restarts) + " restarts are spent";
 }
 
+// Sentences come from outside; the rest of a cause has a fixed size.
+FirstCause shortened(FirstCause cause) {
+  cause.sentence.resize(std::min(cause.sentence.size(), kSentenceBytesMax));
+  return cause;
+}
+
 }  // namespace
 
 void StateMachine::Impl::enter(Phase next, std::string reason) {
@@ -77,6 +83,7 @@ void StateMachine::Impl::stop_recovering(Instant now, GenerationReason reason, R
   collect_places();
   ending = {reason, rejoin, now};
   lost_participant = false;
+  is_gathering = !is_none(current);
   enter(Phase::Forming, why);
   replay_deferred(now);
 }
@@ -141,9 +148,7 @@ void StateMachine::Impl::fail_generation(Instant now, const FirstCause& cause) {
 }
 
 void StateMachine::Impl::expect_charge(const FirstCause& cause) {
-  if (!is_charged(cause.kind)) return;
-  pending_failure = cause;
-  pending_failure->sentence.resize(std::min(cause.sentence.size(), kSentenceBytesMax));
+  if (is_charged(cause.kind)) pending_failure = shortened(cause);
 }
 
 // The failure is charged once it is clear that no node was lost with it: workers that lose a peer
@@ -192,6 +197,7 @@ void StateMachine::Impl::depart(Instant now, NodeId node, Evidence evidence) {
 
 void StateMachine::Impl::close(Instant now, Outcome with, std::optional<FirstCause> cause,
                                const std::string& why) {
+  if (cause) cause = shortened(*std::move(cause));
   outcome = with;
   closing_cause = cause;
   if (cause) last_cause = cause;

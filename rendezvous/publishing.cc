@@ -34,6 +34,10 @@ void StateMachine::Impl::settle_forming(Instant now) {
 Formation StateMachine::Impl::formation() const {
   Formation counted{
       .ended_at = ending.at, .enough_since = enough_since, .retry_at = budget.retry_at()};
+  if (is_gathering) {
+    counted.has_survivors = true;
+    counted.gathering_until = recover_until;
+  }
   for (const auto& [node, member] : members.all()) {
     if (member.is_draining) continue;
     if (member.is_ready) ++counted.candidates;
@@ -83,6 +87,7 @@ void StateMachine::Impl::publish(Instant now) {
   unseat_others();
   published_at = now;
   has_finished_member = false;
+  is_gathering = false;
   budget.begin(current, now);
   blackboard.open(current, actions);
   enter(Phase::Active, "generation " + to_string(current) + " is published");

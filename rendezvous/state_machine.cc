@@ -1,6 +1,7 @@
 #include "rendezvous/state_machine.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 #include <variant>
 
@@ -36,6 +37,7 @@ StateMachine::Impl::Impl(Config configured, std::uint64_t first_term, Instant no
       enough_since(now),
       published_at(now),
       recover_until(now + config.lease),
+      stepped_at(now),
       members(config),
       budget(config.max_restarts) {}
 
@@ -149,6 +151,8 @@ StateMachine::StateMachine(StateMachine&&) noexcept = default;
 StateMachine& StateMachine::operator=(StateMachine&&) noexcept = default;
 
 std::vector<Action> StateMachine::step(Instant now, const Event& event) {
+  assert(now >= impl_->stepped_at);
+  impl_->stepped_at = now;
   impl_->react_to_event(now, event);
   impl_->pass_time(now);
   impl_->settle(now);

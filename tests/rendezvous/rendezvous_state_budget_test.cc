@@ -142,6 +142,16 @@ TEST_F(FormationTest, WaitsForSurvivorsAsLongAsAStopMayTake) {
             formation_.ended_at + config_.kill_grace + 2 * config_.heartbeat);
 }
 
+TEST_F(FormationTest, WaitsForSurvivorsThatMayNotBeHeardYet) {
+  formation_.candidates = 2;
+  formation_.has_survivors = true;
+  formation_.gathering_until = formation_.enough_since + seconds(3);
+  EXPECT_EQ(publish_at(formation_, config_), formation_.gathering_until);
+  formation_.candidates = 4;
+  EXPECT_EQ(publish_at(formation_, config_), formation_.enough_since)
+      << "there is no room for more";
+}
+
 TEST_F(FormationTest, RespectsTheBackoff) {
   formation_.candidates = 4;
   formation_.retry_at = Instant(seconds(500));

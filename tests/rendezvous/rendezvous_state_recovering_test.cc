@@ -96,6 +96,20 @@ TEST_F(Recovering, EndsForAJoinThatRanTheNewestGeneration) {
   EXPECT_EQ(generation(), (Generation{6, 1}));
 }
 
+// The service died while the group was forming anew: nobody runs it, and nobody can say who was in
+// it.
+TEST_F(Recovering, WaitsALeaseForSurvivorsItHasNotHeardYet) {
+  restart_over({"n1", "n2"}, 1, 3);
+  join("n1");
+  EXPECT_EQ(phase(), Phase::LastCall);
+  live(seconds(1), {"n1"});
+  join("n2");
+  EXPECT_EQ(phase(), Phase::LastCall) << "a third one may come";
+  live(config_.lease - seconds(1), {"n1", "n2"});
+  EXPECT_EQ(phase(), Phase::Active) << "and no last call of 30 s";
+  EXPECT_EQ(status().world_size, 2);
+}
+
 TEST_F(Recovering, HoldsAJoinThatHasSeenLess) {
   restart_over({"n1", "n2"}, 2, 2);
   const Ticket newcomer = join("n3");
