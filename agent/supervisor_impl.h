@@ -85,6 +85,7 @@ struct Supervisor::Impl {
   void said(Worker&, const channel::CheckpointSaved&) {}
   void spawn(Worker& worker);
   void slot_is_free(Worker& worker);
+  bool is_belated_culprit(const Worker& worker, const ExitStatus& status) const;
   bool may_use_blackboard(const Worker& worker) const;
   WorkerEnv environment_of(const Worker& worker) const;
   Culprit culprit(const Worker& worker) const;

@@ -171,6 +171,7 @@ void Supervisor::Impl::polite(const Worker& worker) {
 
 void Supervisor::Impl::kill(Worker& worker) {
   worker.doomed = true;
+  worker.was_killed = true;
   worker.kill_at = now + kKillAgain;
   actions.emplace_back(SignalWorker{worker.local_rank, SIGKILL});
 }

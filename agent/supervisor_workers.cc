@@ -64,7 +64,7 @@ void Supervisor::Impl::on(const WorkerExited& event) {
   if (worker == nullptr || !worker->is_running()) return;
   const Culprit who = culprit(*worker);
   const bool was_live = worker->is_live;
-  const bool expected = worker->doomed;
+  const bool expected = worker->doomed && !is_belated_culprit(*worker, event.status);
   worker->finished_well = event.status.is_success();
   slot_is_free(*worker);
   if (expected) return;
@@ -74,6 +74,14 @@ void Supervisor::Impl::on(const WorkerExited& event) {
   } else if (state == AgentState::Reforming && !group.has_survivors()) {
     stop(StopCause::MembershipChanged, "the last survivor ended");
   }
+}
+
+// Its victims' complaints came first and stopped the group, but it had died before: of a signal that
+// this agent has not sent.
+bool Supervisor::Impl::is_belated_culprit(const Worker& worker, const ExitStatus& status) const {
+  const bool only_victims_known = verdict_at && !causes.has_culprit();
+  const bool is_ours = worker.was_killed || status.code == SIGTERM || status.code == drain_signal;
+  return only_victims_known && status.by_signal && !is_ours;
 }
 
 // The process of this slot was reaped; its successor may have been waiting for that.

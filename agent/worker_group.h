@@ -31,6 +31,7 @@ struct Worker {
   // looks up still belongs to the old generation.
   std::optional<Generation> abort_of{};
   std::optional<Instant> kill_at{};  // SIGKILL when this comes
+  bool was_killed = false;           // by this agent
   channel::Progress progress{};
   Instant last_heard{};
   StallDetector stall{};

@@ -359,6 +359,26 @@ TEST_F(Failure, TheCulpritMayShowItselfAfterItsVictimsHaveJoined) {
   EXPECT_EQ(only<Join>().request.failure->code, SIGKILL);
 }
 
+// Seen in a training job: the victim's word overtook the news of the kill, and nothing was charged.
+TEST_F(Failure, AKilledPlainWorkerIsTheCauseThoughItsVictimSpokeFirst) {
+  to_running(2);
+  say(1, channel::Failed{.reason = "reset", .peer = GlobalRank{2}});
+  EXPECT_EQ(state(), AgentState::Stopping);
+  dies(0, SIGKILL);
+  EXPECT_TRUE(only<FailureSeen>().is_first);
+  EXPECT_EQ(only<FailureSeen>().cause.code, SIGKILL);
+  dies(1, SIGTERM);
+  advance(seconds(1));
+  EXPECT_EQ(only<Join>().request.failure->code, SIGKILL);
+}
+
+TEST_F(Failure, AVictimThatWeKilledIsNoCause) {
+  to_running(2);
+  say(1, channel::Failed{.reason = "reset", .peer = GlobalRank{2}});
+  dies(0, SIGTERM);
+  EXPECT_EQ(count<FailureSeen>(), 0U);
+}
+
 TEST_F(Failure, VictimsWithoutEndAreACrashLoop) {
   config_.crash_loop_limit = 2;
   to_running_live(2);
