@@ -134,26 +134,12 @@ TEST_P(Faults, DifferentRangesAreNamed) {
   EXPECT_THAT(texts, Each(HasSubstr("with other ranges for the ranks")));
 }
 
-TEST_P(Faults, ARankThatSkipsACollectiveIsNamedByTheDeadline) {
-  const auto texts = outcomes(world(3, milliseconds(300)), [](Comm& comm) {
-    if (comm.rank().value == 2) {
-      // Busy elsewhere until the others have given up; then it hears of it.
-      std::string text;
-      while (text.empty()) text = outcome_of([&] { comm.all_gather_bytes({}); });
-      throw std::runtime_error(text);
-    }
-    // One operation more than rank 2 takes part in.
-    comm.all_gather_bytes({});
-    comm.barrier();
-  });
-  EXPECT_THAT(texts[0], StartsWith("Mismatch"));
-}
-
+// The deadline leaves all others time to get as far as they can on a loaded machine.
 TEST_P(Faults, ASilentRankIsNamedByTheDeadline) {
   std::promise<void> others_are_back;
   std::atomic<int> back = 0;
   auto signal = others_are_back.get_future();
-  const auto texts = outcomes(world(4, milliseconds(300)), [&](Comm& comm) {
+  const auto texts = outcomes(world(4, milliseconds(2000)), [&](Comm& comm) {
     if (comm.rank().value == 2) return signal.wait();
     const std::string text = outcome_of([&] {
       Terms mine(comm.rank(), 4, 8, 500'000);
@@ -162,7 +148,7 @@ TEST_P(Faults, ASilentRankIsNamedByTheDeadline) {
     });
     if (++back == 3) others_are_back.set_value();
     EXPECT_THAT(text, StartsWith("DeadlineExceeded: operation 0 (all_reduce of 500000 elements of "
-                                 "4 bytes over 8 leaves) did not end within 300 ms; rank "));
+                                 "4 bytes over 8 leaves) did not end within 2000 ms; rank "));
     EXPECT_THAT(text, testing::EndsWith("waits for rank 2"));
   });
 }

@@ -72,7 +72,7 @@ TEST_P(Killed, KillNineWhileOthersWaitForIt) {
 }
 
 TEST_P(Killed, AStoppedProcessIsNamedByTheDeadline) {
-  const World ranks{.size = 4, .transport = GetParam(), .deadline = milliseconds(500)};
+  const World ranks{.size = 4, .transport = GetParam(), .deadline = milliseconds(2000)};
   ProcessWorld world(ranks, reduce_for_ever);
   ASSERT_TRUE(world.wait_until_running());
   ::poll(nullptr, 0, 30);
