@@ -90,7 +90,6 @@ ServiceHost::ServiceHost(boost::asio::io_context& loop, prometheus::Registry& re
       service_(loop,
                {.config = config_of(options, place, may_have_predecessor),
                 .term = new_term(),
-                .journal_path = "",
                 .metrics = &metrics_},
                [this](const rendezvous::JobClosed& closed) {
                  closed_ = closed;

@@ -32,9 +32,8 @@ using X509Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, Deleter<X509_EXTENSION_free>>;
 using Store = std::unique_ptr<X509_STORE, Deleter<X509_STORE_free>>;
 // Borrows its certificates.
-using Chain = std::unique_ptr<STACK_OF(X509), decltype([](STACK_OF(X509) * stack) {
-                                sk_X509_free(stack);
-                              })>;
+using Chain =
+    std::unique_ptr<STACK_OF(X509), decltype([](STACK_OF(X509) * stack) { sk_X509_free(stack); })>;
 using StoreContext = std::unique_ptr<X509_STORE_CTX, Deleter<X509_STORE_CTX_free>>;
 
 constexpr auto kAuthorityLife = std::chrono::hours(24 * 365 * 20);
@@ -113,8 +112,7 @@ void set_random_serial(X509* certificate) {
   require(::RAND_bytes(bytes, sizeof bytes) == 1);
   bytes[0] &= 0x7F;  // positive
   BIGNUM* const number = ::BN_bin2bn(bytes, sizeof bytes, nullptr);
-  const bool is_set =
-      ::BN_to_ASN1_INTEGER(number, ::X509_get_serialNumber(certificate)) != nullptr;
+  const bool is_set = ::BN_to_ASN1_INTEGER(number, ::X509_get_serialNumber(certificate)) != nullptr;
   ::BN_free(number);
   require(is_set);
 }
@@ -211,8 +209,9 @@ void check_pair(const std::string& certificate_pem, const std::string& key_pem,
   const Key key = read_key(key_pem, folder + "/tls.key");
   if (::X509_check_private_key(certificate.get(), key.get()) == 1) return;
   ::ERR_clear_error();
-  throw CredentialsError(folder + "/tls.key is not the key of tls.crt beside it: copy both from "
-                                  "the same place");
+  throw CredentialsError(folder +
+                         "/tls.key is not the key of tls.crt beside it: copy both from "
+                         "the same place");
 }
 
 void check_issued_by(const std::string& certificate_pem, const std::string& ca_pem,

@@ -121,7 +121,8 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     }
   }
 
-  // --- one call ------------------------------------------------------------------------------------
+  // --- one call
+  // ------------------------------------------------------------------------------------
 
   template <class WireRequest, class WireReply, class Reply>
   void call(Method<WireRequest, WireReply> method, WireRequest request, Duration limit,
@@ -163,8 +164,8 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
       note_answer(way, call.peer());
       return on_answer(Answer<Reply>(std::in_place_index<0>, read(wire)));
     }
-    const auto refusal = to_refusal({static_cast<int>(status.error_code()),
-                                     status.error_message(), status.error_details()});
+    const auto refusal = to_refusal(
+        {static_cast<int>(status.error_code()), status.error_message(), status.error_details()});
     if (refusal) {
       note_answer(way, call.peer());
       return on_answer(Answer<Reply>(std::in_place_index<0>, *refusal));
@@ -184,7 +185,8 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     });
   }
 
-  // --- ways ----------------------------------------------------------------------------------------
+  // --- ways
+  // ----------------------------------------------------------------------------------------
 
   // False when the way needs keys and there are none.
   bool connect(Way& way) {
@@ -192,10 +194,9 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     if (way.uses_tls && !options.credentials) return false;
     start_grpc();
     if (way.uses_tls && !tls) tls = channel_credentials(&*options.credentials);
-    way.channel =
-        grpc::CreateCustomChannel(to_string(way.endpoint),
-                                  way.uses_tls ? tls : channel_credentials(nullptr),
-                                  channel_arguments());
+    way.channel = grpc::CreateCustomChannel(to_string(way.endpoint),
+                                            way.uses_tls ? tls : channel_credentials(nullptr),
+                                            channel_arguments());
     way.stub = v1::Rendezvous::NewStub(way.channel);
     return true;
   }
@@ -311,9 +312,8 @@ WireRequest to_wire(const Request& request) {
 void Client::join(const JoinRequest& request, OnAnswer<JoinReply> on_answer) {
   auto wire = to_wire<v1::JoinRequest>(request);
   if (request.facts.address.empty()) wire.mutable_facts()->set_address(local_address());
-  impl_->call<v1::JoinRequest, v1::JoinReply>(&AsyncStub::Join, std::move(wire),
-                                              impl_->options.hold + kHoldMargin,
-                                              std::move(on_answer));
+  impl_->call<v1::JoinRequest, v1::JoinReply>(
+      &AsyncStub::Join, std::move(wire), impl_->options.hold + kHoldMargin, std::move(on_answer));
 }
 
 void Client::watch(const WatchRequest& request, OnAnswer<WatchReply> on_answer) {
@@ -345,9 +345,8 @@ void Client::publish(const PublishRequest& request, OnAnswer<AcknowledgeAnswer> 
 void Client::lookup(const LookupRequest& request, OnAnswer<LookupReply> on_answer) {
   auto wire = to_wire<v1::LookupRequest>(request);
   write_caller(impl_->options.run_id, *wire.mutable_caller());
-  impl_->call<v1::LookupRequest, v1::LookupReply>(&AsyncStub::Lookup, std::move(wire),
-                                                  impl_->options.hold + kHoldMargin,
-                                                  std::move(on_answer));
+  impl_->call<v1::LookupRequest, v1::LookupReply>(
+      &AsyncStub::Lookup, std::move(wire), impl_->options.hold + kHoldMargin, std::move(on_answer));
 }
 
 void Client::get_status(OnAnswer<StatusAnswer> on_answer) {

@@ -1,8 +1,8 @@
 // A Link to a service elsewhere: gRPC over a Unix socket or TCP, asynchronous, on the agent's loop.
 //
 // Owns the channel, the open calls and the words for every way of not reaching a service. Refuses
-// to know what requests mean. Deadlines on all calls; no retries: whoever calls decides when to call
-// again. While it lives it keeps the loop's run() busy.
+// to know what requests mean. Deadlines on all calls; no retries: whoever calls decides when to
+// call again. While it lives it keeps the loop's run() busy.
 #pragma once
 
 #include <memory>

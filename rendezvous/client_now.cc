@@ -45,21 +45,21 @@ Answer<Reply> ask_now(Client::Options options, const Ask& ask) {
 }  // namespace
 
 Answer<Client::StatusAnswer> get_status_now(Client::Options options) {
-  return ask_now<Client::StatusAnswer>(
-      std::move(options),
-      [](Client& client, auto on_answer) { client.get_status(std::move(on_answer)); });
+  return ask_now<Client::StatusAnswer>(std::move(options), [](Client& client, auto on_answer) {
+    client.get_status(std::move(on_answer));
+  });
 }
 
 Answer<AcknowledgeAnswer> drain_now(Client::Options options, const NodeId& node) {
-  return ask_now<AcknowledgeAnswer>(
-      std::move(options),
-      [&](Client& client, auto on_answer) { client.drain(node, std::move(on_answer)); });
+  return ask_now<AcknowledgeAnswer>(std::move(options), [&](Client& client, auto on_answer) {
+    client.drain(node, std::move(on_answer));
+  });
 }
 
 Answer<AcknowledgeAnswer> stop_now(Client::Options options, const std::string& reason) {
-  return ask_now<AcknowledgeAnswer>(
-      std::move(options),
-      [&](Client& client, auto on_answer) { client.stop(reason, std::move(on_answer)); });
+  return ask_now<AcknowledgeAnswer>(std::move(options), [&](Client& client, auto on_answer) {
+    client.stop(reason, std::move(on_answer));
+  });
 }
 
 }  // namespace lrun::rendezvous

@@ -34,7 +34,8 @@ NodeId read_node(Limits& limits, const std::string& name) {
 
 }  // namespace
 
-// --- requests --------------------------------------------------------------------------------------
+// --- requests
+// --------------------------------------------------------------------------------------
 
 void write_caller(const std::string& run_id, v1::Caller& wire) {
   wire.set_protocol_version(kProtocolVersion);
@@ -173,7 +174,8 @@ Converted<std::string> read(const v1::StopRequest& wire) {
   return judged(limits, limits.text("reason", wire.reason(), kStopReasonBytesMax));
 }
 
-// --- replies ---------------------------------------------------------------------------------------
+// --- replies
+// ---------------------------------------------------------------------------------------
 
 void write(const JoinReply& reply, v1::JoinReply& wire) {
   assert(!std::holds_alternative<Refusal>(reply));
@@ -243,7 +245,8 @@ LookupReply read(const v1::LookupReply& wire) {
 
 AcknowledgeAnswer read(const v1::Acknowledgement&) { return std::monostate{}; }
 
-// --- refusals --------------------------------------------------------------------------------------
+// --- refusals
+// --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -285,19 +288,29 @@ std::optional<Refusal> to_refusal(const WireStatus& status) {
   v1::Refusal details;
   if (status.details.empty() || !details.ParseFromString(status.details)) return std::nullopt;
   Limits limits;
-  const RefuseReason reason =
-      limits.enumerator("reason", details.reason(), RefuseReason::WrongRun);
+  const RefuseReason reason = limits.enumerator("reason", details.reason(), RefuseReason::WrongRun);
   if (limits.refusal() || code_of(reason) != status.code) return std::nullopt;
   return Refusal{reason, clean_text(status.sentence, kSentenceBytesMax)};
 }
 
 std::string_view code_name(int code) {
-  constexpr std::array<std::string_view, 17> kNames = {
-      "OK",          "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",
-      "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",   "PERMISSION_DENIED",
-      "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE",
-      "UNIMPLEMENTED", "INTERNAL",     "UNAVAILABLE",       "DATA_LOSS",
-      "UNAUTHENTICATED"};
+  constexpr std::array<std::string_view, 17> kNames = {"OK",
+                                                       "CANCELLED",
+                                                       "UNKNOWN",
+                                                       "INVALID_ARGUMENT",
+                                                       "DEADLINE_EXCEEDED",
+                                                       "NOT_FOUND",
+                                                       "ALREADY_EXISTS",
+                                                       "PERMISSION_DENIED",
+                                                       "RESOURCE_EXHAUSTED",
+                                                       "FAILED_PRECONDITION",
+                                                       "ABORTED",
+                                                       "OUT_OF_RANGE",
+                                                       "UNIMPLEMENTED",
+                                                       "INTERNAL",
+                                                       "UNAVAILABLE",
+                                                       "DATA_LOSS",
+                                                       "UNAUTHENTICATED"};
   const bool is_known = code >= 0 && static_cast<std::size_t>(code) < kNames.size();
   return is_known ? kNames[static_cast<std::size_t>(code)] : "UNKNOWN";
 }

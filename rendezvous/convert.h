@@ -1,8 +1,8 @@
 // Messages of the wire to events and back. The only place that reads what peers sent.
 //
-// Owns every limit's check: what exceeds one, or names an unknown enumerator, becomes a Refusal with
-// a sentence (BadRequest). Refuses to know connections. Called by the server and the client, on any
-// thread: all functions are pure.
+// Owns every limit's check: what exceeds one, or names an unknown enumerator, becomes a Refusal
+// with a sentence (BadRequest). Refuses to know connections. Called by the server and the client,
+// on any thread: all functions are pure.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,8 @@ class WatchRequest;
 template <class Value>
 using Converted = std::variant<Value, Refusal>;
 
-// --- requests: the client writes, the server reads -------------------------------------------------
+// --- requests: the client writes, the server reads
+// -------------------------------------------------
 
 void write(const JoinRequest& request, v1::JoinRequest& wire);
 void write(const WatchRequest& request, v1::WatchRequest& wire);
@@ -61,7 +62,8 @@ void write_caller(const std::string& run_id, v1::Caller& wire);
 std::optional<Refusal> check_caller(const v1::Caller& wire, const std::string& run_id_served,
                                     AnyRun any_run);
 
-// --- replies: the server writes, the client reads --------------------------------------------------
+// --- replies: the server writes, the client reads
+// --------------------------------------------------
 
 // A Refusal is no message but a status: see to_status. The others must not be given one.
 void write(const JoinReply& reply, v1::JoinReply& wire);
@@ -77,7 +79,8 @@ LookupReply read(const v1::LookupReply& wire);
 AcknowledgeAnswer read(const v1::Acknowledgement& wire);
 Converted<Status> read(const v1::GetStatusReply& wire);
 
-// --- refusals --------------------------------------------------------------------------------------
+// --- refusals
+// --------------------------------------------------------------------------------------
 
 // The three parts of a gRPC status. `code` is grpc::StatusCode.
 struct WireStatus {

@@ -62,7 +62,8 @@ std::string clean_text(const std::string& text, std::size_t bytes_max) {
   return clean;
 }
 
-// --- limits ----------------------------------------------------------------------------------------
+// --- limits
+// ----------------------------------------------------------------------------------------
 
 void Limits::require(bool holds, std::string_view field, std::string_view accepted) {
   if (holds || refusal_) return;
@@ -93,7 +94,8 @@ int Limits::number(std::string_view field, std::int64_t value, int min, int max)
   return fits ? static_cast<int>(value) : min;
 }
 
-// --- reading ---------------------------------------------------------------------------------------
+// --- reading
+// ---------------------------------------------------------------------------------------
 
 Generation read(const v1::Generation& wire) {
   return {.term = wire.term(), .number = wire.number()};
@@ -154,23 +156,21 @@ Assignment read(Limits& limits, const v1::Assignment& wire) {
   limits.require(!is_none(assignment.generation), "assignment.generation", "set");
   assignment.group_world_size =
       limits.number("assignment.group_world_size", wire.group_world_size(), 1, kNodesMax);
-  assignment.group_rank.value = limits.number("assignment.group_rank", wire.group_rank(), 0,
-                                              assignment.group_world_size - 1);
-  assignment.world_size =
-      limits.number("assignment.world_size", wire.world_size(), 1, kWorldMax);
+  assignment.group_rank.value =
+      limits.number("assignment.group_rank", wire.group_rank(), 0, assignment.group_world_size - 1);
+  assignment.world_size = limits.number("assignment.world_size", wire.world_size(), 1, kWorldMax);
   assignment.slots = limits.number("assignment.slots", wire.slots(), 1,
                                    std::min(kSlotsMax, assignment.world_size));
   assignment.first_global_rank.value =
       limits.number("assignment.first_global_rank", wire.first_global_rank(), 0,
                     assignment.world_size - assignment.slots);
-  assignment.role_world_size = limits.number("assignment.role_world_size", wire.role_world_size(),
-                                             1, assignment.world_size);
+  assignment.role_world_size =
+      limits.number("assignment.role_world_size", wire.role_world_size(), 1, assignment.world_size);
   assignment.first_role_rank = limits.number("assignment.first_role_rank", wire.first_role_rank(),
                                              0, assignment.role_world_size - 1);
   assignment.master_addr =
       limits.text("assignment.master_addr", wire.master_addr(), kAddressBytesMax);
-  assignment.master_port =
-      limits.number("assignment.master_port", wire.master_port(), 0, kPortMax);
+  assignment.master_port = limits.number("assignment.master_port", wire.master_port(), 0, kPortMax);
   assignment.restarts_spent =
       limits.number("assignment.restarts_spent", wire.restarts_spent(), 0, kRestartsMax);
   assignment.reason =
@@ -215,7 +215,8 @@ WorkerProgress read(Limits& limits, const v1::WorkerProgress& wire) {
           .samples_per_second = wire.samples_per_second()};
 }
 
-// --- writing ---------------------------------------------------------------------------------------
+// --- writing
+// ---------------------------------------------------------------------------------------
 
 void write(const Generation& generation, v1::Generation& wire) {
   wire.set_term(generation.term);

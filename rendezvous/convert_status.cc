@@ -109,9 +109,9 @@ Converted<Status> read(const v1::GetStatusReply& wire) {
   }
   if (wire.has_cause()) status.cause = read(limits, wire.cause());
   if (!limits.refusal()) return status;
-  return Refusal{RefuseReason::BadRequest,
-                 "the service sent a status that this lrun cannot read: " +
-                     limits.refusal()->sentence};
+  return Refusal{
+      RefuseReason::BadRequest,
+      "the service sent a status that this lrun cannot read: " + limits.refusal()->sentence};
 }
 
 }  // namespace lrun::rendezvous

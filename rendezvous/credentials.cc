@@ -147,8 +147,7 @@ void check(const Credentials& credentials) {
 
 std::string user_tls_folder() {
   const std::string configured = environment("XDG_CONFIG_HOME");
-  const std::string base =
-      configured.starts_with('/') ? configured : home_folder() + "/.config";
+  const std::string base = configured.starts_with('/') ? configured : home_folder() + "/.config";
   return base + "/lrun/tls";
 }
 
@@ -177,8 +176,7 @@ void make_credentials(const std::string& folder) {
 Credentials load_or_make_credentials(const std::string& folder) {
   make_credentials(folder);
   const Credentials credentials = read_folder(folder);
-  const bool is_old =
-      credentials.not_after - std::chrono::system_clock::now() < kRenewWhenLeft;
+  const bool is_old = credentials.not_after - std::chrono::system_clock::now() < kRenewWhenLeft;
   std::error_code unreadable;
   if (is_old && std::filesystem::exists(folder + "/ca.key", unreadable)) {
     try {

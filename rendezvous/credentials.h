@@ -30,7 +30,8 @@ struct CredentialsError : std::runtime_error {
 };
 
 // ${XDG_CONFIG_HOME}/lrun/tls, else ${HOME}/.config/lrun/tls, else the home of the password file.
-// Empty variables count as unset, and so does a relative XDG_CONFIG_HOME, as its specification says.
+// Empty variables count as unset, and so does a relative XDG_CONFIG_HOME, as its specification
+// says.
 std::string user_tls_folder();
 
 // Reads `--tls DIR`. Refuses (CredentialsError): missing or unreadable files, a key that everybody

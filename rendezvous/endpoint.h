@@ -12,7 +12,7 @@ namespace lrun::rendezvous {
 struct Endpoint {
   std::string unix_path = {};  // absolute; empty: TCP
   std::string host = {};       // a name, or an address without brackets
-  int port = 0;           // 0: the listener picks one; nobody can dial it
+  int port = 0;                // 0: the listener picks one; nobody can dial it
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 

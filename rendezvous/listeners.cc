@@ -61,8 +61,9 @@ UnixPathClaim::UnixPathClaim(std::string path) : path_(std::move(path)) {
   }
   // Left by a process that died: gRPC would refuse the path.
   if (::unlink(path_.c_str()) != 0 && errno != ENOENT) {
-    throw cannot_listen(where, std::string("what is there cannot be removed (") +
-                                   std::strerror(errno) + "); choose another path",
+    throw cannot_listen(where,
+                        std::string("what is there cannot be removed (") + std::strerror(errno) +
+                            "); choose another path",
                         false);
   }
 }
@@ -80,8 +81,8 @@ ListenError explain_failed_listen(const Endpoint& endpoint) {
   hints.ai_flags = AI_PASSIVE;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int failed = ::getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(),
-                                   &hints, &found);
+  const int failed =
+      ::getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
   if (failed != 0) {
     return cannot_listen(where,
                          std::string("the name is not known here (") + ::gai_strerror(failed) +

@@ -24,20 +24,27 @@ constexpr std::array kPhases = {Phase::Recovering, Phase::Forming, Phase::LastCa
 constexpr std::array<std::string_view, 4> kRoles = {"participant", "waiting", "spare", "draining"};
 constexpr std::array kEvidence = {Evidence::Gone, Evidence::Silent, Evidence::Left,
                                   Evidence::Drained};
-constexpr std::array kReasons = {GenerationReason::Start,   GenerationReason::NodeJoined,
-                                 GenerationReason::NodeLost, GenerationReason::Drained,
+constexpr std::array kReasons = {GenerationReason::Start,        GenerationReason::NodeJoined,
+                                 GenerationReason::NodeLost,     GenerationReason::Drained,
                                  GenerationReason::WorkerFailed, GenerationReason::Stalled};
 constexpr std::array kRefusals = {
-    RefuseReason::Closed,       RefuseReason::DuplicateNode, RefuseReason::DuplicateRank,
-    RefuseReason::Superseded,   RefuseReason::StaleGeneration, RefuseReason::JoinTimedOut,
-    RefuseReason::Full,         RefuseReason::BadRequest,    RefuseReason::UnknownNode,
+    RefuseReason::Closed,     RefuseReason::DuplicateNode,   RefuseReason::DuplicateRank,
+    RefuseReason::Superseded, RefuseReason::StaleGeneration, RefuseReason::JoinTimedOut,
+    RefuseReason::Full,       RefuseReason::BadRequest,      RefuseReason::UnknownNode,
     RefuseReason::WrongRun};
 constexpr std::array<std::string_view, 9> kMethods = {
     "Join", "Watch", "Heartbeat", "Leave", "Publish", "Lookup", "GetStatus", "Drain", "Stop"};
 // What a call of ours can end with; see proto/rendezvous.proto.
-constexpr std::array<std::string_view, 10> kCodes = {
-    "OK",        "CANCELLED",      "INVALID_ARGUMENT",  "DEADLINE_EXCEEDED",  "NOT_FOUND",
-    "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED"};
+constexpr std::array<std::string_view, 10> kCodes = {"OK",
+                                                     "CANCELLED",
+                                                     "INVALID_ARGUMENT",
+                                                     "DEADLINE_EXCEEDED",
+                                                     "NOT_FOUND",
+                                                     "ALREADY_EXISTS",
+                                                     "PERMISSION_DENIED",
+                                                     "RESOURCE_EXHAUSTED",
+                                                     "FAILED_PRECONDITION",
+                                                     "ABORTED"};
 
 const Histogram::BucketBoundaries kFormBuckets = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
                                                   2.5,   5,    10,    30,   60,  120,  300, 600};
@@ -65,8 +72,8 @@ struct Metrics::Impl {
         nodes(gauges(registry, "lrun_rendezvous_nodes", "Nodes by role.")),
         nodes_min(gauges(registry, "lrun_rendezvous_nodes_min", "Least nodes of a group.").Add({})),
         nodes_max(gauges(registry, "lrun_rendezvous_nodes_max", "Most nodes of a group.").Add({})),
-        world_size(gauges(registry, "lrun_rendezvous_world_size", "Workers of the generation.")
-                       .Add({})),
+        world_size(
+            gauges(registry, "lrun_rendezvous_world_size", "Workers of the generation.").Add({})),
         generations(counters(registry, "lrun_rendezvous_generations_total",
                              "Generations published, by reason.")),
         form_seconds(histograms(registry, "lrun_rendezvous_form_seconds",
@@ -74,15 +81,15 @@ struct Metrics::Impl {
                          .Add({}, kFormBuckets)),
         departures(counters(registry, "lrun_rendezvous_departures_total",
                             "Nodes that went, by evidence.")),
-        refusals(counters(registry, "lrun_rendezvous_refusals_total",
-                          "Calls refused, by reason.")),
+        refusals(counters(registry, "lrun_rendezvous_refusals_total", "Calls refused, by reason.")),
         budget_left(gauges(registry, "lrun_rendezvous_restart_budget_left",
                            "Restarts that the job may still use.")
                         .Add({})),
         budget_max(gauges(registry, "lrun_rendezvous_restart_budget_max",
                           "Restarts that the job was given.")
                        .Add({})),
-        leader(gauges(registry, "lrun_rendezvous_leader", "1 on the instance that serves.").Add({})),
+        leader(
+            gauges(registry, "lrun_rendezvous_leader", "1 on the instance that serves.").Add({})),
         lag(gauges(registry, "lrun_rendezvous_loop_lag_seconds",
                    "How late the last deadline was served; leases are extended by it.")
                 .Add({})),

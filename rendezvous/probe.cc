@@ -132,7 +132,8 @@ class Probe : public std::enable_shared_from_this<Probe> {
 
   void judge_handshake() {
     if (handshake_->is_peer_foreign()) return end({Finding::ForeignTls, handshake_->words()});
-    if (handshake_->is_refused_by_peer()) return end({Finding::RefusesOurKeys, handshake_->words()});
+    if (handshake_->is_refused_by_peer())
+      return end({Finding::RefusesOurKeys, handshake_->words()});
     // Only what comes after the handshake tells whether the peer takes our certificate.
     if (handshake_->has_heard_application()) return end({Finding::TrustedTls, {}});
     if (handshake_->has_failed()) return end({Finding::OtherProtocol, handshake_->words()});
@@ -178,8 +179,7 @@ class Probe : public std::enable_shared_from_this<Probe> {
 
 }  // namespace
 
-void probe(asio::io_context& loop, ProbeTarget target,
-           std::function<void(ProbeResult)> on_result) {
+void probe(asio::io_context& loop, ProbeTarget target, std::function<void(ProbeResult)> on_result) {
   std::make_shared<Probe>(loop, std::move(target), std::move(on_result))->start();
 }
 

@@ -21,19 +21,19 @@ class io_context;
 namespace lrun::rendezvous {
 
 enum class Finding {
-  NoSocket,         // the Unix socket does not exist
-  Refused,          // nobody listens there
-  NotPermitted,     // the Unix socket belongs to another user
-  NoRoute,          // no way from this machine
-  Silent,           // no answer to the connection attempt
-  Mute,             // accepts, then says nothing
-  Closes,           // accepts, then closes without a word
-  OtherProtocol,    // accepts, and speaks neither TLS nor HTTP/2
-  PlainGrpc,        // speaks HTTP/2 in plain text
-  TrustedTls,       // speaks TLS; both certificates are accepted
-  ForeignTls,       // speaks TLS with a certificate that ours do not vouch for
-  RefusesOurKeys,   // speaks TLS and turned ours down
-  Accepts,          // the connection stands (when only that was asked)
+  NoSocket,        // the Unix socket does not exist
+  Refused,         // nobody listens there
+  NotPermitted,    // the Unix socket belongs to another user
+  NoRoute,         // no way from this machine
+  Silent,          // no answer to the connection attempt
+  Mute,            // accepts, then says nothing
+  Closes,          // accepts, then closes without a word
+  OtherProtocol,   // accepts, and speaks neither TLS nor HTTP/2
+  PlainGrpc,       // speaks HTTP/2 in plain text
+  TrustedTls,      // speaks TLS; both certificates are accepted
+  ForeignTls,      // speaks TLS with a certificate that ours do not vouch for
+  RefusesOurKeys,  // speaks TLS and turned ours down
+  Accepts,         // the connection stands (when only that was asked)
 };
 
 struct ProbeTarget {

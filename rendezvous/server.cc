@@ -23,7 +23,8 @@
 namespace lrun::rendezvous {
 namespace {
 
-// A connection that has not finished its handshake by then is closed: half-open ones cannot pile up.
+// A connection that has not finished its handshake by then is closed: half-open ones cannot pile
+// up.
 constexpr int kHandshakeLimitMs = 10'000;
 
 grpc::Status to_grpc(const Refusal& refusal) {
@@ -88,7 +89,8 @@ class Doors : public std::enable_shared_from_this<Doors> {
   std::atomic<std::uint64_t> last_number{0};
   std::atomic<int> open_calls{0};
 
-  // --- all below: the loop's thread ----------------------------------------------------------------
+  // --- all below: the loop's thread
+  // ----------------------------------------------------------------
 
   // Opens a call of the service, whose answer is written to `wire`.
   template <class Reply, class Request, class WireReply>
@@ -221,8 +223,7 @@ class Reactions final : public v1::Rendezvous::CallbackService {
   }
   Reactor* GetStatus(Arrival*, const v1::GetStatusRequest* wire,
                      v1::GetStatusReply* reply) override {
-    return leave("GetStatus", [this, refusal = check(*wire, AnyRun::Accepted),
-                               reply](Call& call) {
+    return leave("GetStatus", [this, refusal = check(*wire, AnyRun::Accepted), reply](Call& call) {
       refusal ? doors_->refuse(call, *refusal) : doors_->tell_status(call, reply);
     });
   }

@@ -43,8 +43,8 @@ class Server {
     std::optional<Credentials> credentials;
     bool insecure_network = false;  // plain text everywhere
     // What all peers together can make the service hold; beyond it their calls are cut. gRPC looks
-    // at a message's size only once all of it is there, so the limit of 64 KiB alone bounds nothing.
-    // A thousand agents need 60 MB.
+    // at a message's size only once all of it is there, so the limit of 64 KiB alone bounds
+    // nothing. A thousand agents need 60 MB.
     std::size_t memory_bytes_max = 256 * 1024 * 1024;
   };
   // Throws ListenError. `metrics` may be null. The service must outlive the server.

@@ -41,7 +41,8 @@ struct Service::Impl {
         machine(options.config, options.term, std::chrono::steady_clock::now()),
         timer(loop) {}
 
-  // --- the heart -----------------------------------------------------------------------------------
+  // --- the heart
+  // -----------------------------------------------------------------------------------
 
   template <class Received, class Request, class Callback>
   Ticket open_call(Request request, Callback on_reply) {
@@ -104,7 +105,8 @@ struct Service::Impl {
     if (options.metrics) options.metrics->show(machine.status(now));
   }
 
-  // --- answers: each posted, so that no callback runs inside the call that made it -------------------
+  // --- answers: each posted, so that no callback runs inside the call that made it
+  // -------------------
 
   template <class Callback, class Reply>
   void deliver(Ticket ticket, Reply reply) {
@@ -127,13 +129,13 @@ struct Service::Impl {
     deliver<OnAcknowledge>(answer.ticket, std::move(reply));
   }
 
-  // --- the log and the metrics ---------------------------------------------------------------------
+  // --- the log and the metrics
+  // ---------------------------------------------------------------------
 
   void perform(const PhaseChanged& changed) {
     is_status_stale = true;
-    log::info("phase_changed", {{"from", word(changed.from)},
-                                {"to", word(changed.to)},
-                                {"reason", changed.reason}});
+    log::info("phase_changed",
+              {{"from", word(changed.from)}, {"to", word(changed.to)}, {"reason", changed.reason}});
   }
 
   void perform(const GenerationPublished& published) {

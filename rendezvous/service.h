@@ -25,11 +25,9 @@ class Service {
   struct Options {
     Config config;
     std::uint64_t term = 1;
-    std::string journal_path;  // record events here; empty: none
     Metrics* metrics = nullptr;  // must outlive the service; null: none
   };
-  // `on_closed` runs once, from the loop, when the job is over. Throws std::runtime_error with one
-  // line when the journal cannot be opened.
+  // `on_closed` runs once, from the loop, when the job is over.
   Service(boost::asio::io_context& loop, Options options, std::function<void(JobClosed)> on_closed);
   ~Service();
 

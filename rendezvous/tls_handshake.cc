@@ -90,8 +90,8 @@ struct TlsHandshake::Impl {
     if (verified == X509_V_OK) {
       words = reason != nullptr ? reason : "unknown";
     } else {
-      words = "it was issued by '" + peer_issuer +
-              "': " + ::X509_verify_cert_error_string(verified);
+      words =
+          "it was issued by '" + peer_issuer + "': " + ::X509_verify_cert_error_string(verified);
     }
     ::ERR_clear_error();
   }

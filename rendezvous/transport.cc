@@ -24,7 +24,8 @@ namespace {
 constexpr unsigned kReadAgainSeconds = 30;
 constexpr std::chrono::steady_clock::duration kWarningInterval = std::chrono::minutes(1);
 
-// --- what gRPC says --------------------------------------------------------------------------------
+// --- what gRPC says
+// --------------------------------------------------------------------------------
 
 // A way for a peer to fail the handshake: OpenSSL's words, and ours.
 struct FailedHandshake {
@@ -40,8 +41,9 @@ constexpr std::array kFailedHandshakes = {
     FailedHandshake{"unknown ca",
                     "a peer holds keys of another CA than this service: copy the same TLS folder "
                     "to all nodes, or give all --tls DIR or --insecure-network"},
-    FailedHandshake{"", "a peer on the TLS port does not speak TLS: it may run with "
-                        "--insecure-network, or be no lrun"},
+    FailedHandshake{"",
+                    "a peer on the TLS port does not speak TLS: it may run with "
+                    "--insecure-network, or be no lrun"},
 };
 
 std::atomic<bool> is_handshake_worth_a_warning{false};
@@ -71,7 +73,8 @@ void take_log_line(gpr_log_func_args* line) {
   log::debug("grpc", {{"message", message}, {"file", line->file}, {"line", line->line}});
 }
 
-// --- settings that gRPC reads only from its environment ---------------------------------------------
+// --- settings that gRPC reads only from its environment
+// ---------------------------------------------
 
 // Holds a variable of this process' environment for a moment; single-threaded use only.
 class ScopedVariable {
@@ -80,9 +83,7 @@ class ScopedVariable {
     if (const char* before = std::getenv(name)) before_ = before;
     ::setenv(name, value, 1);
   }
-  ~ScopedVariable() {
-    before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_);
-  }
+  ~ScopedVariable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
   ScopedVariable(const ScopedVariable&) = delete;
   ScopedVariable& operator=(const ScopedVariable&) = delete;
 
@@ -91,7 +92,8 @@ class ScopedVariable {
   std::optional<std::string> before_;
 };
 
-// --- credentials -----------------------------------------------------------------------------------
+// --- credentials
+// -----------------------------------------------------------------------------------
 
 using grpc::experimental::FileWatcherCertificateProvider;
 using grpc::experimental::NoOpCertificateVerifier;

@@ -12,7 +12,9 @@ std::string ways_out(const Attempt& attempt) {
          "--insecure-network";
 }
 
-std::string in_brackets(const std::string& words) { return words.empty() ? "" : " (" + words + ")"; }
+std::string in_brackets(const std::string& words) {
+  return words.empty() ? "" : " (" + words + ")";
+}
 
 Unreachable alive(std::string sentence) {
   return {.host_answered = true, .sentence = std::move(sentence), .is_final = false};
@@ -26,8 +28,9 @@ Unreachable final(std::string sentence) {
 
 Unreachable explain_plain_service(const Attempt& attempt, const std::string& where) {
   if (attempt.uses_tls) {
-    return final(where + " speaks plain text, this side TLS: give --insecure-network here as well, "
-                         "or leave it out where the service runs");
+    return final(where +
+                 " speaks plain text, this side TLS: give --insecure-network here as well, "
+                 "or leave it out where the service runs");
   }
   if (attempt.is_out_of_time) return alive(where + " takes connections but did not answer in time");
   return alive("the connection to " + where + " was lost; the service is there again");
@@ -36,8 +39,9 @@ Unreachable explain_plain_service(const Attempt& attempt, const std::string& whe
 Unreachable explain_tls_service(const Attempt& attempt, const std::string& where,
                                 const ProbeResult& found) {
   if (!attempt.uses_tls) {
-    return final(where + " speaks TLS, this side plain text: give this side the service's keys "
-                         "(--tls DIR, without --insecure-network)");
+    return final(where +
+                 " speaks TLS, this side plain text: give this side the service's keys "
+                 "(--tls DIR, without --insecure-network)");
   }
   switch (found.finding) {
     case Finding::ForeignTls:
@@ -78,17 +82,21 @@ Unreachable explain(const Attempt& attempt, const ProbeResult& found) {
       return silent(where + " cannot be reached from this machine" + in_brackets(found.detail) +
                     ": check the address and the route");
     case Finding::Silent:
-      return silent(where + " does not answer: the host is down, or a firewall drops what is sent "
-                            "to this port");
+      return silent(where +
+                    " does not answer: the host is down, or a firewall drops what is sent "
+                    "to this port");
     case Finding::Mute:
-      return alive(where + " takes connections and says nothing: what listens there is no "
-                           "rendezvous service, or it hangs");
+      return alive(where +
+                   " takes connections and says nothing: what listens there is no "
+                   "rendezvous service, or it hangs");
     case Finding::Closes:
-      return alive(where + " takes connections and closes them without a word: what listens there "
-                           "may be no rendezvous service");
+      return alive(where +
+                   " takes connections and closes them without a word: what listens there "
+                   "may be no rendezvous service");
     case Finding::OtherProtocol:
-      return alive(where + " speaks another protocol: what listens there is no rendezvous service; "
-                           "check the port");
+      return alive(where +
+                   " speaks another protocol: what listens there is no rendezvous service; "
+                   "check the port");
     case Finding::PlainGrpc:
       return explain_plain_service(attempt, where);
     case Finding::TrustedTls:

@@ -13,7 +13,7 @@ namespace lrun::rendezvous {
 
 // What the client had tried when the probe was sent.
 struct Attempt {
-  Endpoint endpoint;            // as the user wrote it
+  Endpoint endpoint;  // as the user wrote it
   bool uses_tls = false;
   std::string tls_folder;       // of our keys, when uses_tls
   bool is_out_of_time = false;  // the call's deadline ended it, not the connection's end

@@ -45,7 +45,8 @@ inline constexpr std::chrono::milliseconds kPingIntervalMin = kKeepaliveTime / 2
 // One attempt to connect, the TLS handshake included: a thousand agents that come back at once
 // need five seconds.
 inline constexpr std::chrono::milliseconds kConnectLimit{6'000};
-// A held call's deadline is its hold and this, so that its ending without an answer means something.
+// A held call's deadline is its hold and this, so that its ending without an answer means
+// something.
 inline constexpr std::chrono::milliseconds kHoldMargin{5'000};
 
 }  // namespace lrun::rendezvous

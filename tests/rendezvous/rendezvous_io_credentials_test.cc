@@ -68,7 +68,8 @@ TEST_F(RendezvousIoCredentials, EightProcessesThatRaceEndWithOneFolder) {
     if (pid == 0) {
       ::close(start[1]);
       char byte = 0;
-      [[maybe_unused]] const ssize_t started = ::read(start[0], &byte, 1);  // all at once: at its end
+      [[maybe_unused]] const ssize_t started =
+          ::read(start[0], &byte, 1);  // all at once: at its end
       try {
         const Credentials mine = load_or_make_credentials(tls_);
         overwrite(folder_ / ("child" + std::to_string(child)), mine.certificate_pem + mine.key_pem);
@@ -102,8 +103,7 @@ TEST_F(RendezvousIoCredentials, EightProcessesThatRaceEndWithOneFolder) {
 TEST_F(RendezvousIoCredentials, AnOldCertificateIsRenewedForTheSameKey) {
   make_credentials(tls_);
   const Credentials before = load_credentials(tls_);
-  const Certificate authority{.certificate_pem = before.ca_pem,
-                              .key_pem = read(tls_ + "/ca.key")};
+  const Certificate authority{.certificate_pem = before.ca_pem, .key_pem = read(tls_ + "/ca.key")};
   overwrite(tls_ + "/tls.crt",
             renewed_leaf(authority, before.key_pem, std::chrono::hours(24 * 30)));
   const Credentials renewed = load_or_make_credentials(tls_);
@@ -166,8 +166,7 @@ TEST_F(RendezvousIoCredentials, TheUsersFolderFollowsTheEnvironment) {
   EXPECT_EQ(user_tls_folder(), "/somewhere/lrun/tls");
   ::setenv("XDG_CONFIG_HOME", "relative", 1);
   EXPECT_THAT(user_tls_folder(), HasSubstr("/.config/lrun/tls"));
-  before == nullptr ? ::unsetenv("XDG_CONFIG_HOME")
-                    : ::setenv("XDG_CONFIG_HOME", kept.c_str(), 1);
+  before == nullptr ? ::unsetenv("XDG_CONFIG_HOME") : ::setenv("XDG_CONFIG_HOME", kept.c_str(), 1);
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ const std::string kEmptySettings = bytes_of({0, 0, 0, 4, 0, 0, 0, 0, 0});
 
 std::string frame(int type, int flags, int stream, const std::string& payload) {
   const int size = static_cast<int>(payload.size());
-  return bytes_of({size >> 16 & 0xFF, size >> 8 & 0xFF, size & 0xFF, type, flags, 0, 0, 0,
-                   stream}) +
+  return bytes_of(
+             {size >> 16 & 0xFF, size >> 8 & 0xFF, size & 0xFF, type, flags, 0, 0, 0, stream}) +
          payload;
 }
 

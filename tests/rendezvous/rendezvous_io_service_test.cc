@@ -181,7 +181,8 @@ TEST_F(RendezvousIoService, ValuesTravelUnchangedZeroBytesIncluded) {
   EXPECT_THAT(std::get<Refusal>(answer).sentence, HasSubstr("4096"));
 }
 
-// --- addresses -------------------------------------------------------------------------------------
+// --- addresses
+// -------------------------------------------------------------------------------------
 
 TEST_F(RendezvousIoService, APortThatIsTakenIsOneClearLine) {
   serve(1, 1);
@@ -234,7 +235,8 @@ TEST_F(RendezvousIoService, BeyondThisMachineNeedsKeysOrConsent) {
   EXPECT_GT(server->endpoints()[0].port, 0);
 }
 
-// --- ways of not reaching a service ------------------------------------------------------------------
+// --- ways of not reaching a service
+// ------------------------------------------------------------------
 
 // B001: the three cases give three different lines.
 TEST_F(RendezvousIoService, RefusedMissingAndMuteAreToldApart) {
@@ -246,12 +248,11 @@ TEST_F(RendezvousIoService, RefusedMissingAndMuteAreToldApart) {
   const Unreachable missing = expect_unreachable(options_for({.unix_path = folder / "none"}));
   EXPECT_THAT(missing.sentence, HasSubstr("does not exist"));
 
-  const Unreachable unknown =
-      expect_unreachable([&] {
-        Client::Options options = options_for({.host = "no-such-host.invalid", .port = 1});
-        options.insecure_network = true;
-        return options;
-      }());
+  const Unreachable unknown = expect_unreachable([&] {
+    Client::Options options = options_for({.host = "no-such-host.invalid", .port = 1});
+    options.insecure_network = true;
+    return options;
+  }());
   EXPECT_THAT(unknown.sentence, HasSubstr("cannot be resolved"));
   EXPECT_FALSE(unknown.host_answered);
 }
@@ -277,7 +278,8 @@ TEST_F(RendezvousIoService, TheNextEndpointOfAListIsTried) {
   }
 }
 
-// --- ends ------------------------------------------------------------------------------------------
+// --- ends
+// ------------------------------------------------------------------------------------------
 
 TEST_F(RendezvousIoService, ShuttingDownAnswersHeldCallsAndLeavesNothing) {
   serve(2, 2);

@@ -56,7 +56,8 @@ TEST_F(RendezvousIoTls, LoopbackFindsOutThatTheServiceSpeaksTls) {
 
 TEST_F(RendezvousIoTls, AForeignCertificateIsNamedWithTheThreeWaysOut) {
   open_tls_door();
-  const Unreachable why = expect_unreachable(far_options(load_or_make_credentials(folder / "mine")));
+  const Unreachable why =
+      expect_unreachable(far_options(load_or_make_credentials(folder / "mine")));
   EXPECT_TRUE(why.is_final);
   EXPECT_TRUE(why.host_answered);
   EXPECT_THAT(why.sentence, AllOf(HasSubstr("issued by 'lrun CA "), HasSubstr(folder / "mine"),
@@ -82,7 +83,8 @@ TEST_F(RendezvousIoTls, PlainTextToATlsPortSaysWhichSideIsPlain) {
 
 TEST_F(RendezvousIoTls, TlsToAPlainPortSaysWhichSideIsPlain) {
   open_plain_door();
-  const Unreachable why = expect_unreachable(far_options(load_or_make_credentials(folder / "ours")));
+  const Unreachable why =
+      expect_unreachable(far_options(load_or_make_credentials(folder / "ours")));
   EXPECT_TRUE(why.is_final);
   EXPECT_THAT(why.sentence, HasSubstr("speaks plain text, this side TLS"));
 }
