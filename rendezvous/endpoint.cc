@@ -50,7 +50,7 @@ Endpoint parse_endpoint(std::string_view text) {
     refuse(text, "has several colons: an IPv6 address needs brackets");
   }
   if (host.empty()) refuse(text, "has no host");
-  if (host.find_first_of(" \t\r\n/,%\\\"'") != std::string_view::npos) {
+  if (host.find_first_of(" \t\r\n/,\\\"'") != std::string_view::npos) {
     refuse(text, "has a character that no host name contains");
   }
   return {.host = std::string(host), .port = parse_port(text, text.substr(colon + 1))};

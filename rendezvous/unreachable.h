@@ -15,7 +15,7 @@ namespace lrun::rendezvous {
 struct Attempt {
   Endpoint endpoint;  // as the user wrote it
   bool uses_tls = false;
-  std::string tls_folder;       // of our keys, when uses_tls
+  std::string tls_folder = {};  // of our keys, when uses_tls
   bool is_out_of_time = false;  // the call's deadline ended it, not the connection's end
 };
 

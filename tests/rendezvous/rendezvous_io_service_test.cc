@@ -304,11 +304,11 @@ TEST_F(RendezvousIoService, ShuttingDownAnswersHeldCallsAndLeavesNothing) {
 }
 
 TEST_F(RendezvousIoService, AClientMayBeDestroyedByItsOwnAnswer) {
-  serve(1, 1);
+  serve(2, 2);
   open_doors({"127.0.0.1:0"});
   auto client = client_of(server->endpoints()[0]);
   bool is_gone = false;
-  client->lookup({Generation{1, 1}, "held"}, [](auto) { FAIL() << "dropped with the client"; });
+  client->join(join_of("a"), [](auto) { FAIL() << "dropped with the client"; });
   client->get_status([&](auto) {
     client.reset();
     is_gone = true;
