@@ -6,10 +6,16 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+
+from source import tree_paths  # noqa: E402  the path comes first
+
 VERSION = 14
 
 
@@ -28,23 +34,8 @@ class Format(unittest.TestCase):
         program = installed()
         if program is None:
             self.skipTest(f'clang-format {VERSION} is not installed')
-        listed = subprocess.run(
-            [
-                'git',
-                '-C',
-                str(ROOT),
-                'ls-files',
-                '-co',
-                '--exclude-standard',
-                '*.h',
-                '*.cc',
-                '*.cpp',
-            ],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        paths = [path for path in sorted(set(listed.stdout.split())) if (ROOT / path).exists()]
+        paths = [path for path in tree_paths(ROOT) if path.endswith(('.h', '.cc', '.cpp'))]
+        paths = [path for path in paths if (ROOT / path).exists()]
         halves = [paths[i :: os.cpu_count() or 1] for i in range(os.cpu_count() or 1)]
         running = [
             subprocess.Popen(

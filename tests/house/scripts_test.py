@@ -12,10 +12,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / 'scripts'))
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path[:0] = [str(HERE), str(ROOT / 'scripts')]
 
 import summary  # noqa: E402  the path comes first
+from source import tree_paths  # noqa: E402
 
 LIMIT_SECONDS = 120
 
@@ -132,14 +134,8 @@ class Scripts(unittest.TestCase):
     def test_shellcheck(self):
         if not shutil.which('shellcheck'):
             self.skipTest('shellcheck is not installed')
-        listed = subprocess.run(
-            ['git', '-C', str(ROOT), 'ls-files', '-co', '--exclude-standard'],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
         names = []
-        for path in sorted(set(listed)):
+        for path in tree_paths(ROOT):
             file = ROOT / path
             if file.is_file() and file.read_bytes()[:64].startswith(
                 (b'#!/usr/bin/env bash', b'#!/bin/sh')

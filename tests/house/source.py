@@ -6,6 +6,7 @@ Owns reading, blanking comments and strings, and finding function bodies; knows 
 import ast
 import functools
 import re
+import subprocess
 from pathlib import Path
 from typing import Callable, Iterator, List, NamedTuple, Tuple
 
@@ -25,6 +26,20 @@ SCOPE = re.compile(
     re.S,
 )
 ACCESS = re.compile(r'\s*(?:(?:public|private|protected)\s*:(?!:)\s*)*')
+
+
+def tree_paths(root: Path) -> List[str]:
+    """Every file that git has or would have after `git add`; without git, all but builds."""
+    listed = subprocess.run(
+        ['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard'],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode == 0:
+        return sorted(set(listed.stdout.splitlines()))
+    all_files = (str(path.relative_to(root)) for path in root.rglob('*') if path.is_file())
+    return sorted(path for path in all_files if not path.startswith(('build', '.venv', '.git/')))
 
 
 def blank(text):

@@ -7,7 +7,6 @@ Every rule brings samples that it must catch and samples that it must let pass, 
 cannot fail is noticed.
 """
 
-import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -19,26 +18,11 @@ sys.path.insert(0, str(HERE))
 import document_rules  # noqa: E402  the path comes first
 import layer_rules  # noqa: E402
 import text_rules  # noqa: E402
-from source import Source  # noqa: E402
+from source import Source, tree_paths  # noqa: E402
 
 
 def read_tree():
-    """Every text file that git has or would have after `git add`; without git, all but builds."""
-    listed = subprocess.run(
-        ['git', '-C', str(ROOT), 'ls-files', '-co', '--exclude-standard'],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if listed.returncode == 0:
-        paths = sorted(set(listed.stdout.splitlines()))
-    else:
-        paths = sorted(
-            str(p.relative_to(ROOT))
-            for p in ROOT.rglob('*')
-            if p.is_file() and not str(p.relative_to(ROOT)).startswith(('build', '.venv', '.git/'))
-        )
-    for path in paths:
+    for path in tree_paths(ROOT):
         try:
             yield Source(path, (ROOT / path).read_text(encoding='utf-8'))
         except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
