@@ -71,7 +71,9 @@ void Supervisor::Impl::judge() {
 void Supervisor::Impl::judge_as_told(const Rejoin& order) {
   verdict_at.reset();
   const FirstCause cause = *causes.first();
-  const bool is_charged = announced && order.reason == RejoinReason::WorkerFailed;
+  // Another node joined again without a failure of its own: its workers were victims of ours.
+  const bool is_ours = order.reason == RejoinReason::GenerationEnded && causes.has_culprit();
+  const bool is_charged = is_ours || (announced && order.reason == RejoinReason::WorkerFailed);
   const Verdict verdict = policy.judge({.cause = cause,
                                         .restarts_spent = restarts_spent,
                                         .is_charged = false,

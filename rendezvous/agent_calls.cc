@@ -46,7 +46,22 @@ void StateMachine::Impl::hear_end(Instant now, const JoinRequest& request) {
   } else if (phase == Phase::Active && is_participant(*members.find(request.facts.node))) {
     if (request.failure) return fail_generation(now, *request.failure);
     end_generation(now, GenerationReason::NodeLost, RejoinReason::GenerationEnded, why);
+    // Nobody is lost: this node's workers are victims of something that is still to be heard of.
+    lost_participant = false;
+    awaits_culprit = true;
+  } else if (has_group_ended() && awaits_culprit && request.failure &&
+             places.count(request.facts.node) > 0) {
+    hear_culprit(*request.failure);
   }
+}
+
+// The victims' node was quicker than the one whose worker failed.
+void StateMachine::Impl::hear_culprit(const FirstCause& cause) {
+  if (!is_charged(cause.kind)) return;
+  awaits_culprit = false;
+  ending.reason = cause.kind == FailureKind::Stalled ? GenerationReason::Stalled
+                                                     : GenerationReason::WorkerFailed;
+  expect_charge(cause);
 }
 
 // "My answer was lost": the same assignment once more.
@@ -101,6 +116,8 @@ void StateMachine::Impl::take_in(Instant now, const HeartbeatRequest& request) {
   budget.note_step(request.progress.step);
   if (request.state == AgentState::Finished) finish(member);
   if (request.failure && phase == Phase::Active) fail_generation(now, *request.failure);
+  const bool is_culprit = request.failure && has_group_ended() && awaits_culprit;
+  if (is_culprit && places.count(request.facts.node) > 0) hear_culprit(*request.failure);
 }
 
 // After a restart of the service: from these reports the generation is rebuilt.

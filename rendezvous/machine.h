@@ -58,6 +58,8 @@ struct StateMachine::Impl {
   // lost, the failure was the consequence of that.
   std::optional<FirstCause> pending_failure;
   bool lost_participant = false;     // since the current generation ended
+  // The current generation ended because a node joined again without a failure of its own.
+  bool awaits_culprit = false;
   bool has_finished_member = false;  // in the current generation
   std::optional<FirstCause> last_cause;
   std::optional<FirstCause> closing_cause;
@@ -96,6 +98,7 @@ struct StateMachine::Impl {
   void react(Instant now, const LagMeasured& event);
   void react(Instant now, const TimePassed& event);
   void hear_end(Instant now, const JoinRequest& request);
+  void hear_culprit(const FirstCause& cause);
   bool answer_again(Instant now, const JoinReceived& event);
   void hold_join(Instant now, Member& member, Ticket ticket);
   void take_in(Instant now, const HeartbeatRequest& request);

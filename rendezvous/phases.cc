@@ -127,6 +127,7 @@ void StateMachine::Impl::end_generation(Instant now, GenerationReason reason, Re
                                         const std::string& why) {
   ending = {reason, rejoin, now};
   lost_participant = reason == GenerationReason::NodeLost;
+  awaits_culprit = false;
   for (auto& [node, member] : members.all()) {
     if (member.role == Role::Spare) member.role = Role::Waiting;
   }

@@ -343,6 +343,17 @@ TEST_F(Failure, AVictimOfAnotherNodeJoinsFreeWhenTold) {
   EXPECT_EQ(count<RestartStarted>(), 0U);
 }
 
+// Seen in a training job: the victims' node joined first, and the culprit's then joined as if free.
+TEST_F(Failure, TheCulpritsNodeSaysSoThoughTheVictimsNodeJoinedFirst) {
+  to_running(2);
+  dies(0, SIGKILL);
+  rejoin(RejoinReason::GenerationEnded);
+  EXPECT_EQ(count<RestartStarted>(), 1U);
+  EXPECT_EQ(only<SendHeartbeat>().request.failure->code, SIGKILL);
+  dies(1, SIGTERM);
+  EXPECT_EQ(only<Join>().request.failure->code, SIGKILL);
+}
+
 TEST_F(Failure, AVictimWithoutAnyCauseJoinsFreeAfterItsWindow) {
   to_running_live(2);
   say(0, channel::Failed{.reason = "reset", .peer = GlobalRank{0}});

@@ -101,6 +101,19 @@ TEST_F(Failure, WaitsForTheLeaseOfASilentNode) {
   EXPECT_EQ(agent("n1").assignment->reason, GenerationReason::NodeLost);
 }
 
+// Seen in a training job: the node of the victims was 2 ms quicker than that of the killed worker,
+// and the kill was not charged.
+TEST_F(Failure, IsChargedThoughTheVictimsNodeJoinsFirst) {
+  start(config_of(2, 2));
+  form({"n1", "n2"});
+  join("n2");
+  join_failed("n1");
+  EXPECT_EQ(phase(), Phase::Active);
+  EXPECT_EQ(status().restarts_spent, 1);
+  EXPECT_EQ(agent("n2").assignment->reason, GenerationReason::WorkerFailed);
+  EXPECT_EQ(status().cause, exit_cause("n1"));
+}
+
 TEST_F(Failure, AfterTheGroupHasEndedIsAConsequence) {
   start(config_of(1, 3));
   form({"n1", "n2"});
