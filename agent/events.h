@@ -22,11 +22,11 @@ struct Config {
   std::string run_id = "none";
   NodeFacts facts;
   int max_restarts = 0;
-  Duration kill_grace = std::chrono::seconds(30);     // polite signal to SIGKILL
-  Duration heartbeat = std::chrono::seconds(1);       // until the service tells another
-  Duration lease = std::chrono::seconds(5);           // until the service tells another
-  std::optional<Duration> stall_timeout;              // none: a silent worker is left alone
-  int crash_loop_limit = 5;                           // equal failures in a row without progress
+  Duration kill_grace = std::chrono::seconds(30);  // polite signal to SIGKILL
+  Duration heartbeat = std::chrono::seconds(1);    // until the service tells another
+  Duration lease = std::chrono::seconds(5);        // until the service tells another
+  std::optional<Duration> stall_timeout;           // none: a silent worker is left alone
+  int crash_loop_limit = 5;                        // equal failures in a row without progress
   // Without a word from the service for this long, and with nothing running, the agent gives up.
   Duration unreachable_timeout = std::chrono::seconds(600);
   // Where workers' error records go; "<folder>/attempt_<n>/<local rank>/error.json".
@@ -36,7 +36,7 @@ struct Config {
 // How a worker's process ended.
 struct ExitStatus {
   bool by_signal = false;
-  int code = 0;              // exit code or signal number
+  int code = 0;  // exit code or signal number
   bool core_dumped = false;
   bool out_of_memory = false;
   bool is_success() const { return !by_signal && code == 0; }
@@ -44,9 +44,18 @@ struct ExitStatus {
 };
 
 // Why a group is being stopped. Printed, counted, and what follows depends on it.
-enum class StopCause { WorkerFailed, Stalled, MembershipChanged, Drained, Closed, LeaseLost, SpawnFailed };
+enum class StopCause {
+  WorkerFailed,
+  Stalled,
+  MembershipChanged,
+  Drained,
+  Closed,
+  LeaseLost,
+  SpawnFailed
+};
 
-// --- events ----------------------------------------------------------------------------------------
+// --- events
+// ----------------------------------------------------------------------------------------
 
 struct Started {};  // the first event: begin to join
 struct Assigned {
@@ -80,9 +89,9 @@ struct WorkerGarbled {
 };
 struct DirectiveReceived {
   Directive directive;
-  // For the answer to a heartbeat: the generation which that heartbeat said was running ({0, 0} when
-  // none). A `Rejoin` about another generation than the running one is old news and is dropped.
-  // None for the answer to a Watch.
+  // For the answer to a heartbeat: the generation which that heartbeat said was running ({0, 0}
+  // when none). A `Rejoin` about another generation than the running one is old news and is
+  // dropped. None for the answer to a Watch.
   std::optional<Generation> about{};
 };
 struct HeartbeatAnswered {
@@ -111,11 +120,13 @@ struct SignalReceived {
 struct KeeperLost {};
 struct TimePassed {};
 
-using Event = std::variant<Started, Assigned, JoinFailed, WorkerSpawned, SpawnFailed, WorkerExited,
-                           WorkerSaid, WorkerGarbled, DirectiveReceived, HeartbeatAnswered,
-                           ServiceUnreachable, LookupAnswered, SignalReceived, KeeperLost, TimePassed>;
+using Event =
+    std::variant<Started, Assigned, JoinFailed, WorkerSpawned, SpawnFailed, WorkerExited,
+                 WorkerSaid, WorkerGarbled, DirectiveReceived, HeartbeatAnswered,
+                 ServiceUnreachable, LookupAnswered, SignalReceived, KeeperLost, TimePassed>;
 
-// --- actions ---------------------------------------------------------------------------------------
+// --- actions
+// ---------------------------------------------------------------------------------------
 
 // The shell repeats it until there is an assignment or a refusal; a second Join replaces the first.
 struct Join {
@@ -174,7 +185,8 @@ struct Finish {
   std::optional<int> stopped_by_signal{};  // exit 128 + n
 };
 
-using Action = std::variant<Join, SendHeartbeat, Leave, SpawnWorker, SignalWorker, TellWorker, Publish,
-                            Lookup, StateChanged, FailureSeen, RestartStarted, ReformStarted, Finish>;
+using Action =
+    std::variant<Join, SendHeartbeat, Leave, SpawnWorker, SignalWorker, TellWorker, Publish, Lookup,
+                 StateChanged, FailureSeen, RestartStarted, ReformStarted, Finish>;
 
 }  // namespace lrun::agent

@@ -28,10 +28,11 @@ class RestartPolicy {
 
   struct Failure {
     const FirstCause& cause;
-    int restarts_spent = 0;   // of the job, before this failure
-    bool is_charged = true;   // false: a victim's; free, but counted as a turn of the loop
-    std::int64_t step = 0;    // newest step that any worker of the node reported, over all generations
-    Duration ran_for{};       // from start of the generation to the failure
+    int restarts_spent = 0;  // of the job, before this failure
+    bool is_charged = true;  // false: a victim's; free, but counted as a turn of the loop
+    std::int64_t step =
+        0;               // newest step that any worker of the node reported, over all generations
+    Duration ran_for{};  // from start of the generation to the failure
   };
   Verdict judge(const Failure& failure);
   // Equal failures in a row without progress, the last one included.

@@ -21,7 +21,8 @@ class RetryBackoff {
   // Equal seeds give equal waits; a seed per agent keeps a thousand of them apart.
   RetryBackoff(std::uint64_t seed, Limits limits);
 
-  // The next wait: doubles from `first` to `longest`, of which up to the half is taken off at random.
+  // The next wait: doubles from `first` to `longest`, of which up to the half is taken off at
+  // random.
   Duration next();
   // The call went well: begin small again.
   void reset() { current_ = limits_.first; }

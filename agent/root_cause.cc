@@ -89,7 +89,8 @@ FirstCause cause_of_report(const Culprit& culprit, const channel::Failed& failed
   } else {
     sentence += " reported a failure";
   }
-  return make(FailureKind::Reported, culprit, 0, with_last_words(std::move(sentence), failed.reason));
+  return make(FailureKind::Reported, culprit, 0,
+              with_last_words(std::move(sentence), failed.reason));
 }
 
 FirstCause cause_of_stall(const Culprit& culprit, Duration timeout, std::int64_t step) {
@@ -104,8 +105,9 @@ FirstCause cause_of_spawn_failure(const Culprit& culprit, std::string_view reaso
 }
 
 FirstCause cause_of_keeper_loss(const NodeId& node) {
-  return make(FailureKind::Signal, Culprit{.node = node}, SIGKILL,
-              "the process that holds the workers of node " + node.value + " died, and they with it");
+  return make(
+      FailureKind::Signal, Culprit{.node = node}, SIGKILL,
+      "the process that holds the workers of node " + node.value + " died, and they with it");
 }
 
 FirstCause cause_of_lost_lease(const NodeId& node, Duration silence) {

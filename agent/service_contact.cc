@@ -6,8 +6,8 @@
 namespace lrun::agent {
 namespace {
 
-// After the first failed call the next heartbeat comes early: a service that only restarted rebuilds
-// the group from heartbeats, and the group is not complete before the last of them.
+// After the first failed call the next heartbeat comes early: a service that only restarted
+// rebuilds the group from heartbeats, and the group is not complete before the last of them.
 constexpr Duration kEarlyHeartbeat = std::chrono::milliseconds(250);
 
 }  // namespace

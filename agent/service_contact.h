@@ -1,9 +1,10 @@
 // When the agent must speak to the service, and when it has been silent for too long.
 //
-// Owns the heartbeat's schedule and the agent's end of the lease. The lease has two ends: the service
-// counts it from the last request it answered, the agent from *sending* that request, and fences
-// after two thirds of it, so always first (architecture.md §4). Fencing is for silence only: a host
-// that answers in any way, even "connection refused", pushes the fence out. Called by the supervisor.
+// Owns the heartbeat's schedule and the agent's end of the lease. The lease has two ends: the
+// service counts it from the last request it answered, the agent from *sending* that request, and
+// fences after two thirds of it, so always first (architecture.md §4). Fencing is for silence only:
+// a host that answers in any way, even "connection refused", pushes the fence out. Called by the
+// supervisor.
 #pragma once
 
 #include <algorithm>

@@ -17,8 +17,8 @@ class StallDetector {
  public:
   // A trainer reports each second; one that has not for this long is silent, whatever it said last.
   static constexpr Duration kSilence = std::chrono::seconds(3);
-  // Time-outs granted to a worker that waits or saves and says so: a checkpoint may take longer than
-  // a step, and when everybody waits for everybody somebody has to be ended at last.
+  // Time-outs granted to a worker that waits or saves and says so: a checkpoint may take longer
+  // than a step, and when everybody waits for everybody somebody has to be ended at last.
   static constexpr int kPatience = 10;
 
   // Never stalls.

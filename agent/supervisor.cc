@@ -12,23 +12,23 @@ namespace {
 
 constexpr RetryBackoff::Limits kJoinBackoff{.first = std::chrono::milliseconds(200),
                                             .longest = std::chrono::seconds(5)};
-// Deadlines that may follow from each other at one instant; more is a loop.
-constexpr int kDeadlinesAtOnceMax = 16;
 
 std::string_view word(RejoinReason reason) {
   switch (reason) {
-    case RejoinReason::GenerationEnded: return "the generation ended";
-    case RejoinReason::NodeJoined: return "a node joined";
-    case RejoinReason::NodeLost: return "a node was lost";
-    case RejoinReason::NodeDrained: return "a node was drained";
-    case RejoinReason::WorkerFailed: return "a worker of another node failed";
-    case RejoinReason::Unknown: return "the rendezvous asks for it";
+    case RejoinReason::GenerationEnded:
+      return "the generation ended";
+    case RejoinReason::NodeJoined:
+      return "a node joined";
+    case RejoinReason::NodeLost:
+      return "a node was lost";
+    case RejoinReason::NodeDrained:
+      return "a node was drained";
+    case RejoinReason::WorkerFailed:
+      return "a worker of another node failed";
+    case RejoinReason::Unknown:
+      return "the rendezvous asks for it";
   }
   return "";
-}
-
-void keep_earlier(std::optional<Instant>& earliest, std::optional<Instant> candidate) {
-  if (candidate && (!earliest || *candidate < *earliest)) earliest = candidate;
 }
 
 }  // namespace
@@ -93,8 +93,7 @@ void Supervisor::Impl::on(const Assigned& event) {
   contact.heard(now);
   if (state != AgentState::Joining && state != AgentState::Reforming) return;
   if (event.assignment.generation <= last_seen) return;
-  const bool same_slots =
-      static_cast<std::size_t>(event.assignment.slots) == group.all().size();
+  const bool same_slots = static_cast<std::size_t>(event.assignment.slots) == group.all().size();
   if (state == AgentState::Reforming && !same_slots) {
     return stop(StopCause::MembershipChanged, "the number of slots changed");
   }
@@ -147,7 +146,8 @@ void Supervisor::Impl::on(const ServiceUnreachable& event) {
 void Supervisor::Impl::follow(const Rejoin& order) {
   const std::string reason(word(order.reason));
   switch (state) {
-    case AgentState::Joining: return send_join();
+    case AgentState::Joining:
+      return send_join();
     case AgentState::Reforming:
       return verdict_at ? judge_as_told(order) : send_join();
     case AgentState::Starting:
@@ -159,9 +159,11 @@ void Supervisor::Impl::follow(const Rejoin& order) {
     case AgentState::Stopping:
       if (verdict_at) judge_as_told(order);
       return;
-    case AgentState::Finished: return begin_join(reason);
+    case AgentState::Finished:
+      return begin_join(reason);
     case AgentState::Backoff:
-    case AgentState::Done: return;
+    case AgentState::Done:
+      return;
   }
 }
 
@@ -176,12 +178,15 @@ void Supervisor::Impl::follow(const StopJob& order) {
   switch (state) {
     case AgentState::Joining:
     case AgentState::Backoff:
-    case AgentState::Finished: return stopped();
+    case AgentState::Finished:
+      return stopped();
     case AgentState::Starting:
     case AgentState::Running:
     case AgentState::Reforming:
-    case AgentState::Stopping: return stop(StopCause::Closed, "the job is over");
-    case AgentState::Done: return;
+    case AgentState::Stopping:
+      return stop(StopCause::Closed, "the job is over");
+    case AgentState::Done:
+      return;
   }
 }
 
@@ -207,16 +212,16 @@ void Supervisor::Impl::assign_survivors() {
   for (Worker& worker : group.all()) {
     group.place(worker, *assignment);
     if (worker.is_survivor()) {
-      actions.emplace_back(TellWorker{
-          worker.local_rank,
-          channel::NewAssignment{.generation = assignment->generation,
-                                 .global_rank = worker.global_rank,
-                                 .world_size = assignment->world_size,
-                                 .group_rank = assignment->group_rank,
-                                 .group_world_size = assignment->group_world_size,
-                                 .master_addr = assignment->master_addr,
-                                 .master_port = assignment->master_port,
-                                 .restart_count = assignment->restarts_spent}});
+      actions.emplace_back(
+          TellWorker{worker.local_rank,
+                     channel::NewAssignment{.generation = assignment->generation,
+                                            .global_rank = worker.global_rank,
+                                            .world_size = assignment->world_size,
+                                            .group_rank = assignment->group_rank,
+                                            .group_world_size = assignment->group_world_size,
+                                            .master_addr = assignment->master_addr,
+                                            .master_port = assignment->master_port,
+                                            .restart_count = assignment->restarts_spent}});
     } else if (worker.is_running()) {
       worker.needs_spawn = true;
     } else {
@@ -241,13 +246,15 @@ void Supervisor::Impl::give_up() {
     case AgentState::Joining:
     case AgentState::Backoff:
       return refused(Refusal{.reason = RefuseReason::JoinTimedOut, .sentence = sentence});
-    case AgentState::Reforming: return stop(StopCause::LeaseLost, sentence);
+    case AgentState::Reforming:
+      return stop(StopCause::LeaseLost, sentence);
     case AgentState::Finished:
       return finish(Finish{.outcome = Outcome::Succeeded, .cause = {}}, sentence);
     case AgentState::Starting:
     case AgentState::Running:
     case AgentState::Stopping:
-    case AgentState::Done: return;
+    case AgentState::Done:
+      return;
   }
 }
 
@@ -270,11 +277,14 @@ std::optional<Assignment> Supervisor::Impl::running() const {
     case AgentState::Starting:
     case AgentState::Running:
     case AgentState::Finished:
-    case AgentState::Stopping: return assignment;
-    case AgentState::Reforming: return verdict_at ? assignment : std::nullopt;
+    case AgentState::Stopping:
+      return assignment;
+    case AgentState::Reforming:
+      return verdict_at ? assignment : std::nullopt;
     case AgentState::Joining:
     case AgentState::Backoff:
-    case AgentState::Done: return std::nullopt;
+    case AgentState::Done:
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -294,9 +304,9 @@ void Supervisor::Impl::send_heartbeat() {
 void Supervisor::Impl::republish() {
   if (!running()) return;
   for (const auto& [key, entry] : published) {
-    actions.emplace_back(Publish{entry.first, PublishRequest{.generation = assignment->generation,
-                                                             .key = key,
-                                                             .value = entry.second}});
+    actions.emplace_back(Publish{
+        entry.first,
+        PublishRequest{.generation = assignment->generation, .key = key, .value = entry.second}});
   }
 }
 
@@ -305,80 +315,6 @@ void Supervisor::Impl::set_state(AgentState to, std::string reason) {
   actions.emplace_back(StateChanged{.from = state, .to = to, .reason = std::move(reason)});
   state = to;
   state_since = now;
-}
-
-// --- time --------------------------------------------------------------------------------------
-
-std::optional<Instant> Supervisor::Impl::fence_deadline() const {
-  const bool runs = state == AgentState::Starting || state == AgentState::Running;
-  if (!runs || is_fenced) return std::nullopt;
-  return contact.fence_at();
-}
-
-std::optional<Instant> Supervisor::Impl::give_up_deadline() const {
-  switch (state) {
-    case AgentState::Joining:
-    case AgentState::Backoff:
-    case AgentState::Reforming:
-    case AgentState::Finished: return contact.last_heard() + config.unreachable_timeout;
-    case AgentState::Starting:
-    case AgentState::Running:
-    case AgentState::Stopping:
-    case AgentState::Done: return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-std::optional<Instant> Supervisor::Impl::next_deadline() const {
-  if (!has_started || state == AgentState::Done) return std::nullopt;
-  std::optional<Instant> earliest = contact.next_heartbeat();
-  keep_earlier(earliest, fence_deadline());
-  keep_earlier(earliest, give_up_deadline());
-  keep_earlier(earliest, group.next_kill());
-  keep_earlier(earliest, verdict_at);
-  keep_earlier(earliest, rejoin_at);
-  if (state == AgentState::Starting || state == AgentState::Running) {
-    keep_earlier(earliest, group.next_stall());
-  }
-  return earliest;
-}
-
-void Supervisor::Impl::pass_deadlines() {
-  for (int turn = 0;; ++turn) {
-    const std::optional<Instant> due = next_deadline();
-    if (!due || *due > now) return;
-    assert(turn < kDeadlinesAtOnceMax);
-    kill_overdue();
-    end_stalled();
-    if (verdict_at && *verdict_at <= now) window_ended();
-    if (rejoin_at && *rejoin_at <= now) {
-      if (state == AgentState::Backoff) set_state(AgentState::Joining, "the backoff is over");
-      send_join();
-    }
-    if (fence_deadline() && *fence_deadline() <= now) lease_lost();
-    if (give_up_deadline() && *give_up_deadline() <= now) give_up();
-    if (contact.next_heartbeat() <= now && state != AgentState::Done) send_heartbeat();
-    settle();
-  }
-}
-
-void Supervisor::Impl::settle() {
-  while (settle_once()) {
-  }
-}
-
-// Moves on when what a state waits for has come. Ends: each move leads on towards Joining or Done.
-bool Supervisor::Impl::settle_once() {
-  const AgentState before = state;
-  if (state == AgentState::Starting && !group.any_pending()) {
-    set_state(AgentState::Running, "every worker has started");
-  } else if (state == AgentState::Running && group.all_finished_well()) {
-    set_state(AgentState::Finished, "every worker ended well");
-    leave(LeaveKind::Succeeded);
-  } else if (state == AgentState::Stopping && !group.any_running() && !verdict_at) {
-    stopped();
-  }
-  return state != before;
 }
 
 }  // namespace lrun::agent

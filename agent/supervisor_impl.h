@@ -1,6 +1,7 @@
-// The supervisor's insides, shared by its three source files and by nobody else.
+// The supervisor's insides, shared by its four source files and by nobody else.
 //
-//   supervisor.cc          public face, dispatch, membership: joins, assignments, directives, time
+//   supervisor.cc          public face, dispatch, membership: joins, assignments, directives
+//   supervisor_time.cc     deadlines, and moves that follow from what has come
 //   supervisor_workers.cc  what workers and their processes do: spawn, exit, messages, stalls
 //   supervisor_stop.cc     failures, verdicts, stopping a group, the end
 #pragma once
@@ -21,8 +22,8 @@
 namespace lrun::agent {
 
 // A plain worker that ends on one of several nodes may be a victim of a node that died: the service
-// notices closed connections within milliseconds, and is not told of the failure before it can have.
-// Meanwhile the rest of the group is being stopped, so this seldom costs time.
+// notices closed connections within milliseconds, and is not told of the failure before it can
+// have. Meanwhile the rest of the group is being stopped, so this seldom costs time.
 inline constexpr Duration kVictimWindow = std::chrono::milliseconds(100);
 // When such a failure would end the job, the service is given this long to say that a node was lost
 // with it: its grace for gone nodes (200 ms) and a round trip.
@@ -35,7 +36,7 @@ inline constexpr std::size_t kPublishedMax = 4096;
 struct Supervisor::Impl {
   Impl(Config told, Instant start);
 
-  // --- supervisor.cc: membership and time
+  // --- supervisor.cc
   void on(const Started&);
   void on(const Assigned& event);
   void on(const JoinFailed& event);
@@ -56,15 +57,17 @@ struct Supervisor::Impl {
   void send_join();
   void send_heartbeat();
   void republish();
+  // What a heartbeat names: none once the generation is given up.
+  std::optional<Assignment> running() const;
+  void set_state(AgentState to, std::string reason);
+
+  // --- supervisor_time.cc
   void pass_deadlines();
   void settle();
   bool settle_once();
   std::optional<Instant> next_deadline() const;
   std::optional<Instant> fence_deadline() const;
   std::optional<Instant> give_up_deadline() const;
-  // What a heartbeat names: none once the generation is given up.
-  std::optional<Assignment> running() const;
-  void set_state(AgentState to, std::string reason);
 
   // --- supervisor_workers.cc
   void on(const WorkerSpawned& event);
@@ -132,14 +135,14 @@ struct Supervisor::Impl {
   Generation last_seen;  // the newest one accepted
   Instant assigned_at;
   int restarts_spent = 0;
-  std::optional<FirstCause> failure;  // goes out with the next Join
+  std::optional<FirstCause> failure;    // goes out with the next Join
   std::optional<FirstCause> announced;  // with heartbeats, while the failed group is being stopped
-  bool is_fenced = false;             // noted for a live group; the next answer lifts it
-  std::optional<Instant> rejoin_at;   // end of a backoff
+  bool is_fenced = false;               // noted for a live group; the next answer lifts it
+  std::optional<Instant> rejoin_at;     // end of a backoff
   std::map<std::string, std::pair<LocalRank, std::string>> published;
 
   std::optional<StopCause> stop_cause;
-  std::optional<Instant> verdict_at;  // a failure waits to be judged
+  std::optional<Instant> verdict_at;     // a failure waits to be judged
   std::optional<Outcome> final_outcome;  // no restart left
   Instant final_since;
   std::optional<StopJob> closed;

@@ -201,8 +201,10 @@ void Supervisor::Impl::drain(int signal_number, const std::string& reason) {
     case AgentState::Starting:
     case AgentState::Running:
     case AgentState::Reforming:
-    case AgentState::Stopping: return stop(StopCause::Drained, reason);
-    case AgentState::Done: return;
+    case AgentState::Stopping:
+      return stop(StopCause::Drained, reason);
+    case AgentState::Done:
+      return;
   }
 }
 

@@ -152,17 +152,16 @@ void Supervisor::Impl::said(Worker& worker, const channel::PublishValue& value) 
   if (published.size() < kPublishedMax || published.contains(value.key)) {
     published[value.key] = {worker.local_rank, value.value};
   }
-  actions.emplace_back(Publish{worker.local_rank,
-                               PublishRequest{.generation = assignment->generation,
-                                              .key = value.key,
-                                              .value = value.value}});
+  actions.emplace_back(
+      Publish{worker.local_rank,
+              PublishRequest{
+                  .generation = assignment->generation, .key = value.key, .value = value.value}});
 }
 
 void Supervisor::Impl::said(Worker& worker, const channel::LookupValue& value) {
   if (!may_use_blackboard(worker)) return;
-  actions.emplace_back(
-      Lookup{worker.local_rank,
-             LookupRequest{.generation = assignment->generation, .key = value.key}});
+  actions.emplace_back(Lookup{
+      worker.local_rank, LookupRequest{.generation = assignment->generation, .key = value.key}});
 }
 
 void Supervisor::Impl::on(const LookupAnswered& event) {
@@ -177,8 +176,7 @@ void Supervisor::Impl::said(Worker& worker, const channel::Failed& reported) {
   if (worker.doomed || worker.abort_of) return;
   if (state != AgentState::Starting && state != AgentState::Running) return;
   const FirstCause cause = cause_of_report(culprit(worker), reported);
-  failed(cause, StopCause::WorkerFailed,
-         reported.peer ? Certainty::Victim : Certainty::Certain);
+  failed(cause, StopCause::WorkerFailed, reported.peer ? Certainty::Victim : Certainty::Certain);
 }
 
 void Supervisor::Impl::said(Worker& worker, const channel::Aborted& aborted) {
@@ -211,7 +209,8 @@ void Supervisor::Impl::kill_overdue() {
   for (Worker& worker : group.all()) {
     if (worker.stage != Stage::Alive || !worker.kill_at || *worker.kill_at > now) continue;
     const bool was_survivor = worker.is_survivor();
-    const FirstCause cause = cause_of_stall(culprit(worker), config.kill_grace, worker.progress.step);
+    const FirstCause cause =
+        cause_of_stall(culprit(worker), config.kill_grace, worker.progress.step);
     kill(worker);
     // A survivor that does not answer `abort` is no survivor.
     if (!was_survivor) continue;

@@ -49,7 +49,8 @@ Worker* WorkerGroup::find(LocalRank local_rank) {
 }
 
 bool WorkerGroup::any_running() const {
-  return std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.is_running(); });
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const Worker& w) { return w.is_running(); });
 }
 
 bool WorkerGroup::any_pending() const {

@@ -1,4 +1,5 @@
-// The workers of one node: what each process is at, and the questions the supervisor asks about them.
+// The workers of one node: what each process is at, and the questions the supervisor asks about
+// them.
 //
 // Owns the slots. Decides nothing: who is stopped, replaced or kept is the supervisor's business.
 // Pure; called by the supervisor only.
@@ -22,10 +23,10 @@ struct Worker {
   GlobalRank global_rank;
   Stage stage = Stage::Absent;
   int pid = 0;
-  bool is_live = false;       // said so, and never broke the grammar
-  bool is_trusted = true;     // false after garbage on its channel
+  bool is_live = false;    // said so, and never broke the grammar
+  bool is_trusted = true;  // false after garbage on its channel
   bool doomed = false;
-  bool needs_spawn = false;   // the slot's next process waits for the end of this one
+  bool needs_spawn = false;  // the slot's next process waits for the end of this one
   bool finished_well = false;
   // Told to abort this generation, and has not said that it did. Until then what it publishes and
   // looks up still belongs to the old generation.
@@ -58,9 +59,9 @@ class WorkerGroup {
   const std::vector<Worker>& all() const { return workers_; }
 
   bool any_running() const;
-  bool any_pending() const;     // being spawned, or waiting for its slot
+  bool any_pending() const;  // being spawned, or waiting for its slot
   bool all_finished_well() const;
-  bool is_live() const;         // any of its running workers said so
+  bool is_live() const;  // any of its running workers said so
   bool has_survivors() const;
   std::int64_t newest_step() const;
   WorkerProgress progress() const;

@@ -17,8 +17,7 @@ Culprit worker_three() {
 
 TEST(RootCause, NamesWorkerNodeRanksPidAndExitCode) {
   const FirstCause cause = cause_of_exit(worker_three(), ExitStatus{.code = 42}, "");
-  EXPECT_EQ(cause.sentence,
-            "worker 3 (node a, local rank 1, pid 4711) ended with exit code 42");
+  EXPECT_EQ(cause.sentence, "worker 3 (node a, local rank 1, pid 4711) ended with exit code 42");
   EXPECT_EQ(cause.kind, FailureKind::ExitCode);
   EXPECT_EQ(cause.code, 42);
   EXPECT_EQ(cause.global_rank, GlobalRank{3});

@@ -13,8 +13,8 @@ using ::testing::Pair;
 using Time = SupervisorTest;
 
 channel::Progress progress(std::int64_t step, Activity activity = Activity::Computing) {
-  return {.step = step, .samples = step * 8, .activity = activity, .peer = {},
-          .samples_per_second = 5};
+  return {
+      .step = step, .samples = step * 8, .activity = activity, .peer = {}, .samples_per_second = 5};
 }
 
 // --- heartbeats --------------------------------------------------------------------------------
@@ -163,7 +163,8 @@ TEST_F(Time, TheFenceDoesNotCountWhereNothingRuns) {
 TEST_F(Time, WithoutAnyServiceTheAgentGivesUpWithinItsLimit) {
   to_running();
   service_is_silent_ = true;
-  step(ServiceUnreachable{.host_answered = false, .is_final = false, .sentence = "10.0.0.1: silent"});
+  step(ServiceUnreachable{
+      .host_answered = false, .is_final = false, .sentence = "10.0.0.1: silent"});
   advance(seconds(4));
   dies(0, SIGKILL);
   dies(1, SIGKILL);
@@ -216,8 +217,8 @@ TEST_F(Time, AfterTheGraceTheGroupsAreKilledAndKilledAgain) {
 TEST_F(Time, WithoutGraceTheyAreKilledAtOnce) {
   config_.kill_grace = seconds(0);
   to_stopping();
-  EXPECT_THAT(signals(), ElementsAre(Pair(0, SIGTERM), Pair(1, SIGTERM), Pair(0, SIGKILL),
-                                     Pair(1, SIGKILL)));
+  EXPECT_THAT(signals(),
+              ElementsAre(Pair(0, SIGTERM), Pair(1, SIGTERM), Pair(0, SIGKILL), Pair(1, SIGKILL)));
 }
 
 TEST_F(Time, ASurvivorThatDoesNotAnswerAbortIsKilledAndReplaced) {

@@ -26,8 +26,10 @@ void Checks::check(Instant now, const Process& process, const std::vector<agent:
     if (change == nullptr || change->to != AgentState::Starting) continue;
     check_meaning(now, process.id(), node, *process.supervisor().assignment());
     const bool begins_anew = change->from == AgentState::Joining;
-    require(now, !begins_anew || workers.running(process.id()) <= process.supervisor().assignment()->slots,
-            node + " begins a group while workers of the last one run");
+    require(
+        now,
+        !begins_anew || workers.running(process.id()) <= process.supervisor().assignment()->slots,
+        node + " begins a group while workers of the last one run");
   }
   check_fence(now, process);
 }
@@ -38,8 +40,7 @@ void Checks::check_fence(Instant now, const Process& process) {
   if (state != AgentState::Starting && state != AgentState::Running) return;
   const Generation own = process.supervisor().assignment()->generation;
   if (newest_ <= own || process.habits().is_live) return;
-  const Instant since =
-      std::max({newest_at_, process.resumed_at(), service_listens_until_});
+  const Instant since = std::max({newest_at_, process.resumed_at(), service_listens_until_});
   require(now, now - since <= limits_.fence,
           process.node() + " still runs plain workers of generation " + to_string(own) +
               " although " + to_string(newest_) + " exists");

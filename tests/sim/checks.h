@@ -4,7 +4,8 @@
 //   * the budget: never more restarts than allowed, and never fewer than an agent knew before
 //   * the fence: soon after a newer generation exists, no agent starts or runs plain workers of an
 //     older one in the belief that they are current
-//   * commits: within one life of the service the blackboard accepts nothing for an older generation
+//   * commits: within one life of the service the blackboard accepts nothing for an older
+//   generation
 //     once it has for a newer one (a new life knows only what it was told: docs/simulation.md)
 //   * no orphan: an agent that is over has no workers, one that begins a group has none of the last
 //   * one worker a slot, values of its own generation only (in Workers)
@@ -26,8 +27,8 @@ class Checks {
  public:
   struct Limits {
     int max_restarts = 0;
-    // From the publication of a generation (an agent's waking, the end of a new service's listening)
-    // to the end of older ones.
+    // From the publication of a generation (an agent's waking, the end of a new service's
+    // listening) to the end of older ones.
     Duration fence{};
     Duration lease{};
   };

@@ -38,9 +38,12 @@ std::string describe_message(const channel::ToWorker& message) {
 
 std::string describe_leave(const LeaveRequest& request) {
   switch (request.kind) {
-    case LeaveKind::Succeeded: return "leaves: succeeded";
-    case LeaveKind::Failed: return "leaves: failed" + of_cause(request.cause);
-    case LeaveKind::Drained: return "leaves: drained";
+    case LeaveKind::Succeeded:
+      return "leaves: succeeded";
+    case LeaveKind::Failed:
+      return "leaves: failed" + of_cause(request.cause);
+    case LeaveKind::Drained:
+      return "leaves: drained";
   }
   return "";
 }
@@ -63,98 +66,148 @@ std::string describe_finish(const agent::Finish& end) {
 
 std::string to_string(AgentState state) {
   switch (state) {
-    case AgentState::Joining: return "Joining";
-    case AgentState::Starting: return "Starting";
-    case AgentState::Running: return "Running";
-    case AgentState::Finished: return "Finished";
-    case AgentState::Reforming: return "Reforming";
-    case AgentState::Stopping: return "Stopping";
-    case AgentState::Backoff: return "Backoff";
-    case AgentState::Done: return "Done";
+    case AgentState::Joining:
+      return "Joining";
+    case AgentState::Starting:
+      return "Starting";
+    case AgentState::Running:
+      return "Running";
+    case AgentState::Finished:
+      return "Finished";
+    case AgentState::Reforming:
+      return "Reforming";
+    case AgentState::Stopping:
+      return "Stopping";
+    case AgentState::Backoff:
+      return "Backoff";
+    case AgentState::Done:
+      return "Done";
   }
   return "";
 }
 
 std::string to_string(Outcome outcome) {
   switch (outcome) {
-    case Outcome::Succeeded: return "succeeded";
-    case Outcome::Failed: return "failed";
-    case Outcome::Stopped: return "stopped";
-    case Outcome::NoProgress: return "no progress";
+    case Outcome::Succeeded:
+      return "succeeded";
+    case Outcome::Failed:
+      return "failed";
+    case Outcome::Stopped:
+      return "stopped";
+    case Outcome::NoProgress:
+      return "no progress";
   }
   return "";
 }
 
 std::string to_string(rendezvous::Phase phase) {
   switch (phase) {
-    case rendezvous::Phase::Recovering: return "Recovering";
-    case rendezvous::Phase::Forming: return "Forming";
-    case rendezvous::Phase::LastCall: return "LastCall";
-    case rendezvous::Phase::Active: return "Active";
-    case rendezvous::Phase::Closed: return "Closed";
+    case rendezvous::Phase::Recovering:
+      return "Recovering";
+    case rendezvous::Phase::Forming:
+      return "Forming";
+    case rendezvous::Phase::LastCall:
+      return "LastCall";
+    case rendezvous::Phase::Active:
+      return "Active";
+    case rendezvous::Phase::Closed:
+      return "Closed";
   }
   return "";
 }
 
 std::string to_string(rendezvous::Evidence evidence) {
   switch (evidence) {
-    case rendezvous::Evidence::Gone: return "gone";
-    case rendezvous::Evidence::Silent: return "silent";
-    case rendezvous::Evidence::Left: return "left";
-    case rendezvous::Evidence::Drained: return "drained";
+    case rendezvous::Evidence::Gone:
+      return "gone";
+    case rendezvous::Evidence::Silent:
+      return "silent";
+    case rendezvous::Evidence::Left:
+      return "left";
+    case rendezvous::Evidence::Drained:
+      return "drained";
   }
   return "";
 }
 
 std::string to_string(RefuseReason reason) {
   switch (reason) {
-    case RefuseReason::Closed: return "closed";
-    case RefuseReason::DuplicateNode: return "duplicate node";
-    case RefuseReason::DuplicateRank: return "duplicate rank";
-    case RefuseReason::Superseded: return "superseded";
-    case RefuseReason::StaleGeneration: return "stale generation";
-    case RefuseReason::JoinTimedOut: return "join timed out";
-    case RefuseReason::Full: return "full";
-    case RefuseReason::BadRequest: return "bad request";
-    case RefuseReason::UnknownNode: return "unknown node";
-    case RefuseReason::WrongRun: return "wrong run";
+    case RefuseReason::Closed:
+      return "closed";
+    case RefuseReason::DuplicateNode:
+      return "duplicate node";
+    case RefuseReason::DuplicateRank:
+      return "duplicate rank";
+    case RefuseReason::Superseded:
+      return "superseded";
+    case RefuseReason::StaleGeneration:
+      return "stale generation";
+    case RefuseReason::JoinTimedOut:
+      return "join timed out";
+    case RefuseReason::Full:
+      return "full";
+    case RefuseReason::BadRequest:
+      return "bad request";
+    case RefuseReason::UnknownNode:
+      return "unknown node";
+    case RefuseReason::WrongRun:
+      return "wrong run";
   }
   return "";
 }
 
 std::string to_string(GenerationReason reason) {
   switch (reason) {
-    case GenerationReason::Start: return "start";
-    case GenerationReason::NodeJoined: return "node joined";
-    case GenerationReason::NodeLost: return "node lost";
-    case GenerationReason::Drained: return "drained";
-    case GenerationReason::WorkerFailed: return "worker failed";
-    case GenerationReason::Stalled: return "stalled";
+    case GenerationReason::Start:
+      return "start";
+    case GenerationReason::NodeJoined:
+      return "node joined";
+    case GenerationReason::NodeLost:
+      return "node lost";
+    case GenerationReason::Drained:
+      return "drained";
+    case GenerationReason::WorkerFailed:
+      return "worker failed";
+    case GenerationReason::Stalled:
+      return "stalled";
   }
   return "";
 }
 
 std::string to_string(RejoinReason reason) {
   switch (reason) {
-    case RejoinReason::GenerationEnded: return "generation ended";
-    case RejoinReason::NodeJoined: return "node joined";
-    case RejoinReason::NodeLost: return "node lost";
-    case RejoinReason::NodeDrained: return "node drained";
-    case RejoinReason::WorkerFailed: return "worker failed";
-    case RejoinReason::Unknown: return "unknown";
+    case RejoinReason::GenerationEnded:
+      return "generation ended";
+    case RejoinReason::NodeJoined:
+      return "node joined";
+    case RejoinReason::NodeLost:
+      return "node lost";
+    case RejoinReason::NodeDrained:
+      return "node drained";
+    case RejoinReason::WorkerFailed:
+      return "worker failed";
+    case RejoinReason::Unknown:
+      return "unknown";
   }
   return "";
 }
 
 std::string to_string(agent::StopCause cause) {
   switch (cause) {
-    case agent::StopCause::WorkerFailed: return "worker failed";
-    case agent::StopCause::Stalled: return "stalled";
-    case agent::StopCause::MembershipChanged: return "membership changed";
-    case agent::StopCause::Drained: return "drained";
-    case agent::StopCause::Closed: return "closed";
-    case agent::StopCause::LeaseLost: return "lease lost";
-    case agent::StopCause::SpawnFailed: return "spawn failed";
+    case agent::StopCause::WorkerFailed:
+      return "worker failed";
+    case agent::StopCause::Stalled:
+      return "stalled";
+    case agent::StopCause::MembershipChanged:
+      return "membership changed";
+    case agent::StopCause::Drained:
+      return "drained";
+    case agent::StopCause::Closed:
+      return "closed";
+    case agent::StopCause::LeaseLost:
+      return "lease lost";
+    case agent::StopCause::SpawnFailed:
+      return "spawn failed";
   }
   return "";
 }
@@ -217,36 +270,34 @@ std::string describe(const agent::Action& action) {
 std::string describe(const rendezvous::Action& action) {
   using namespace rendezvous;
   return std::visit(
-      Overloaded{[](const AnswerJoin&) { return std::string(); },
-                 [](const AnswerHeartbeat&) { return std::string(); },
-                 [](const AnswerWatch&) { return std::string(); },
-                 [](const AnswerLookup&) { return std::string(); },
-                 [](const Acknowledge&) { return std::string(); },
-                 [](const PhaseChanged& change) {
-                   return to_string(change.from) + " -> " + to_string(change.to) + ": " +
-                          change.reason;
-                 },
-                 [](const GenerationPublished& published) {
-                   return "publishes generation " + lrun::to_string(published.generation) + " (" +
-                          to_string(published.reason) + "): " + number(published.nodes) +
-                          " nodes, world size " + number(published.world_size);
-                 },
-                 [](const NodeJoined& joined) {
-                   return joined.node.value + " joined as " + joined.as;
-                 },
-                 [](const NodeDeparted& departed) {
-                   return departed.node.value + " departed: " + to_string(departed.evidence);
-                 },
-                 [](const RestartCharged& charged) {
-                   return "charges restart " + number(charged.restarts_spent) + ": " +
-                          charged.cause.sentence;
-                 },
-                 [](const CallRefused& refused) {
-                   return "refuses " + refused.node.value + ": " + refused.refusal.sentence;
-                 },
-                 [](const JobClosed& closed) {
-                   return "closes the job: " + to_string(closed.outcome) + of_cause(closed.cause);
-                 }},
+      Overloaded{
+          [](const AnswerJoin&) { return std::string(); },
+          [](const AnswerHeartbeat&) { return std::string(); },
+          [](const AnswerWatch&) { return std::string(); },
+          [](const AnswerLookup&) { return std::string(); },
+          [](const Acknowledge&) { return std::string(); },
+          [](const PhaseChanged& change) {
+            return to_string(change.from) + " -> " + to_string(change.to) + ": " + change.reason;
+          },
+          [](const GenerationPublished& published) {
+            return "publishes generation " + lrun::to_string(published.generation) + " (" +
+                   to_string(published.reason) + "): " + number(published.nodes) +
+                   " nodes, world size " + number(published.world_size);
+          },
+          [](const NodeJoined& joined) { return joined.node.value + " joined as " + joined.as; },
+          [](const NodeDeparted& departed) {
+            return departed.node.value + " departed: " + to_string(departed.evidence);
+          },
+          [](const RestartCharged& charged) {
+            return "charges restart " + number(charged.restarts_spent) + ": " +
+                   charged.cause.sentence;
+          },
+          [](const CallRefused& refused) {
+            return "refuses " + refused.node.value + ": " + refused.refusal.sentence;
+          },
+          [](const JobClosed& closed) {
+            return "closes the job: " + to_string(closed.outcome) + of_cause(closed.cause);
+          }},
       action);
 }
 

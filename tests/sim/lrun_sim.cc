@@ -28,9 +28,9 @@ struct Options {
 };
 
 int usage(const std::string& complaint) {
-  std::fprintf(stderr,
-               "lrun-sim: %s; usage: lrun-sim [--seeds N] [--first-seed S] | --seed S [--verbose]\n",
-               complaint.c_str());
+  std::fprintf(
+      stderr, "lrun-sim: %s; usage: lrun-sim [--seeds N] [--first-seed S] | --seed S [--verbose]\n",
+      complaint.c_str());
   return 2;
 }
 
@@ -81,11 +81,12 @@ int run_many(const Options& options) {
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  std::printf("%llu seeds in %.1f s (%.0f a second): %llu failed; %.0f s of virtual time, %zu "
-              "generations\n",
-              static_cast<unsigned long long>(options.seeds), seconds,
-              static_cast<double>(options.seeds) / seconds,
-              static_cast<unsigned long long>(failures), virtual_seconds, generations);
+  std::printf(
+      "%llu seeds in %.1f s (%.0f a second): %llu failed; %.0f s of virtual time, %zu "
+      "generations\n",
+      static_cast<unsigned long long>(options.seeds), seconds,
+      static_cast<double>(options.seeds) / seconds, static_cast<unsigned long long>(failures),
+      virtual_seconds, generations);
   for (const auto& [name, count] : counts) {
     std::printf("  %-26s %lld\n", name.c_str(), static_cast<long long>(count));
   }

@@ -24,9 +24,8 @@ CallId Network::call(const Caller& caller, Call call) {
 }
 
 void Network::in_process(ProcessId process, Duration delay, std::function<void()> deed) {
-  agenda_.after(delay, [this, process, deed = std::move(deed)] {
-    ends_.to_process(process, deed);
-  });
+  agenda_.after(delay,
+                [this, process, deed = std::move(deed)] { ends_.to_process(process, deed); });
 }
 
 void Network::repeat(const Open& original) {
@@ -148,10 +147,9 @@ void Network::mend(const std::string& node) {
 }
 
 std::size_t Network::open_calls(ProcessId process) const {
-  return static_cast<std::size_t>(
-      std::count_if(open_.begin(), open_.end(), [process](const auto& entry) {
-        return entry.second.caller.process == process;
-      }));
+  return static_cast<std::size_t>(std::count_if(
+      open_.begin(), open_.end(),
+      [process](const auto& entry) { return entry.second.caller.process == process; }));
 }
 
 }  // namespace lrun::sim

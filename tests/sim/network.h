@@ -1,8 +1,8 @@
 // The way between agents and the service, call by call.
 //
 // Owns the open calls, their tickets, delays, losses, duplicates, resets and partitions. It behaves
-// like gRPC over TCP: a dead process's kernel closes its connections, a refused connection answers at
-// once, silence ends at the caller's deadline. Refuses to know what the calls mean.
+// like gRPC over TCP: a dead process's kernel closes its connections, a refused connection answers
+// at once, silence ends at the caller's deadline. Refuses to know what the calls mean.
 #pragma once
 
 #include <cstdint>

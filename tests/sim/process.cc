@@ -10,7 +10,8 @@ namespace {
 
 // As rendezvous/client has them.
 constexpr Duration kCallLimit = std::chrono::seconds(5);
-// As agent/rendezvous_calls has it: a service that answers "ask again" at once is not asked in a circle.
+// As agent/rendezvous_calls has it: a service that answers "ask again" at once is not asked in a
+// circle.
 constexpr Duration kAskAgainInterval = std::chrono::milliseconds(50);
 
 }  // namespace
@@ -87,9 +88,7 @@ Duration Process::until_ask_again(const Repeating& call) const {
   return std::max(Duration::zero(), call.asked_at + kAskAgainInterval - around_.agenda.now());
 }
 
-void Process::call(Network::Call call) {
-  around_.network.call({id_, node()}, std::move(call));
-}
+void Process::call(Network::Call call) { around_.network.call({id_, node()}, std::move(call)); }
 
 void Process::note(const std::string& text) {
   around_.chronicle.note(around_.agenda.now(), node(), text);
@@ -289,8 +288,6 @@ void Process::perform(const agent::TellWorker& order) {
   around_.workers.tell(id_, order.local_rank, order.message);
 }
 
-void Process::perform(const agent::Finish& end) {
-  finish_ = end;
-}
+void Process::perform(const agent::Finish& end) { finish_ = end; }
 
 }  // namespace lrun::sim

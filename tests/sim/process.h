@@ -1,4 +1,5 @@
-// One life of an agent process: a production supervisor and, around it, what the agent's shell does.
+// One life of an agent process: a production supervisor and, around it, what the agent's shell
+// does.
 //
 // Owns the calls to the service: a Join is repeated until there is an assignment or a refusal, a
 // Watch is always open, a Lookup and a Publish are repeated until answered or until the generation

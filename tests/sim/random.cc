@@ -20,8 +20,8 @@ std::int64_t Random::between(std::int64_t least, std::int64_t most) {
 }
 
 Duration Random::between(Duration least, Duration most) {
-  return Duration(between(static_cast<std::int64_t>(least.count()),
-                          static_cast<std::int64_t>(most.count())));
+  return Duration(
+      between(static_cast<std::int64_t>(least.count()), static_cast<std::int64_t>(most.count())));
 }
 
 double Random::between_logarithmic(double least, double most) {

@@ -1,4 +1,5 @@
-// One life of the service's process: the production machine, its invariants, its answers on their way.
+// One life of the service's process: the production machine, its invariants, its answers on their
+// way.
 #pragma once
 
 #include <functional>

@@ -21,7 +21,8 @@ class Simulation {
 
   SimulationResult run() {
     for (const NodeFacts& facts : plan_.nodes) {
-      planned_.emplace(random_.between(Duration::zero(), Duration(seconds(1))), [this, facts] { start(facts); });
+      planned_.emplace(random_.between(Duration::zero(), Duration(seconds(1))),
+                       [this, facts] { start(facts); });
     }
     for (const FaultRate& rate : plan_.faults) plan_fault(rate, Duration::zero());
     run_plan();
@@ -72,7 +73,8 @@ class Simulation {
       case Fault::KillAgent:
         if (!world_.kill_agent(node)) return;
         return later(milliseconds(10), seconds(20), [this, facts] { start(facts); });
-      case Fault::EndWorker: return end_worker(node, slot);
+      case Fault::EndWorker:
+        return end_worker(node, slot);
       case Fault::StopWorker:
         if (world_.stop_worker(node, slot)) broken_.emplace_back(node, slot);
         return;
@@ -82,19 +84,26 @@ class Simulation {
       case Fault::GarbleWorker:
         if (world_.garble_worker(node, slot)) broken_.emplace_back(node, slot);
         return;
-      case Fault::LoseKeeper: world_.lose_keeper(node); return;
-      case Fault::SignalAgent: world_.signal_agent(node, SIGTERM); return;
-      case Fault::Drain: return world_.drain(node);
+      case Fault::LoseKeeper:
+        world_.lose_keeper(node);
+        return;
+      case Fault::SignalAgent:
+        world_.signal_agent(node, SIGTERM);
+        return;
+      case Fault::Drain:
+        return world_.drain(node);
       case Fault::PauseNode:
         if (!world_.pause(node)) return;
         return later(milliseconds(10), 3 * plan_.options.service.lease,
                      [this, node] { world_.resume(node); });
-      case Fault::Partition: return partition(node);
+      case Fault::Partition:
+        return partition(node);
       case Fault::KillService:
         world_.kill_service();
         return later(milliseconds(1), seconds(20), [this] { world_.start_service(); });
-      case Fault::LagService: return world_.lag_service(random_.between_logarithmic(
-          milliseconds(10), plan_.options.service.lease));
+      case Fault::LagService:
+        return world_.lag_service(
+            random_.between_logarithmic(milliseconds(10), plan_.options.service.lease));
     }
   }
 
@@ -129,8 +138,8 @@ class Simulation {
       world_.heal(facts.node.value);
       world_.resume(facts.node.value);
     }
-    // Nobody notices a worker that stands still before its first report, or one whose word about the
-    // meeting is not trusted any more: the user does.
+    // Nobody notices a worker that stands still before its first report, or one whose word about
+    // the meeting is not trusted any more: the user does.
     for (const auto& [node, slot] : broken_) {
       world_.exit_worker(node, slot, {.by_signal = true, .code = SIGKILL});
     }
@@ -148,10 +157,10 @@ class Simulation {
 
   Duration recovery_bound() const {
     const rendezvous::Config& service = plan_.options.service;
-    const Duration backoff_max = seconds(30);   // rendezvous/budget
-    const Duration rejoin_max = seconds(5);     // agent: between refused joins
-    return service.lease * 2 + service.last_call + service.kill_grace * 2 + backoff_max + rejoin_max +
-           2 * service.heartbeat + plan_.options.habits.start_up + seconds(2);
+    const Duration backoff_max = seconds(30);  // rendezvous/budget
+    const Duration rejoin_max = seconds(5);    // agent: between refused joins
+    return service.lease * 2 + service.last_call + service.kill_grace * 2 + backoff_max +
+           rejoin_max + 2 * service.heartbeat + plan_.options.habits.start_up + seconds(2);
   }
 
   // Every living agent up to max_nodes runs one generation, or the job is over.
@@ -190,7 +199,8 @@ class Simulation {
     const auto all_over = [this] { return world_.nodes().empty(); };
     const std::int64_t steps = *plan_.options.habits.steps;
     const Duration training = plan_.options.habits.step * (steps * 3) + seconds(30);
-    bool is_over = world_.advance_until(all_over, recovery_bound() + 2 * (training + recovery_bound()));
+    bool is_over =
+        world_.advance_until(all_over, recovery_bound() + 2 * (training + recovery_bound()));
     // With too few nodes left, those that wait go when their join times out.
     if (!is_over && std::cmp_less(world_.nodes().size(), plan_.options.service.min_nodes)) {
       is_over = world_.advance_until(all_over, plan_.options.service.join_timeout + seconds(60));
@@ -208,7 +218,8 @@ class Simulation {
     const bool has_reason = end->outcome == Outcome::Succeeded || end->cause || end->refusal ||
                             end->stopped_by_signal || end->outcome == Outcome::Stopped;
     if (!has_reason) world_.violate(node + " ended without a stated reason");
-    if (end->outcome == Outcome::Succeeded && world_.committed_step() < *plan_.options.habits.steps) {
+    if (end->outcome == Outcome::Succeeded &&
+        world_.committed_step() < *plan_.options.habits.steps) {
       world_.violate(node + " succeeded although training is not done");
     }
   }

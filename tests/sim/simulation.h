@@ -1,5 +1,5 @@
-// One seed from beginning to end: faults at random, then everything mends, then the job must recover
-// within its bound and end for a stated reason.
+// One seed from beginning to end: faults at random, then everything mends, then the job must
+// recover within its bound and end for a stated reason.
 #pragma once
 
 #include <cstdint>

@@ -22,8 +22,7 @@ agent::ExitStatus by_signal(int number) {
 
 }  // namespace
 
-Workers::Workers(Agenda& agenda, Random random, Chronicle& chronicle, Tell tell,
-                 IsPaused is_paused)
+Workers::Workers(Agenda& agenda, Random random, Chronicle& chronicle, Tell tell, IsPaused is_paused)
     : agenda_(agenda),
       random_(random),
       chronicle_(chronicle),
@@ -110,9 +109,8 @@ void Workers::enter(Worker& worker) {
 }
 
 void Workers::tick_later(const Worker& worker) {
-  later(worker.pid, worker.habits.step, [this, turn = worker.turn](Worker& one) {
-    tick(one, turn);
-  });
+  later(worker.pid, worker.habits.step,
+        [this, turn = worker.turn](Worker& one) { tick(one, turn); });
 }
 
 void Workers::signal(ProcessId agent, LocalRank local_rank, int signal_number) {

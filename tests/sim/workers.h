@@ -64,12 +64,12 @@ class Workers {
     Generation generation;
     GlobalRank global_rank;
     int world_size = 1;
-    bool is_ready = false;      // has its place, and the value that all of its generation agree on
+    bool is_ready = false;  // has its place, and the value that all of its generation agree on
     bool is_frozen = false;
-    bool is_aborted = false;    // live: waits for an assignment
+    bool is_aborted = false;  // live: waits for an assignment
     bool is_draining = false;
     std::int64_t step = 0;
-    int turn = 0;               // counts its generations, so that an old tick is none of the new one
+    int turn = 0;  // counts its generations, so that an old tick is none of the new one
   };
   using Key = std::pair<ProcessId, int>;
   using Pid = std::uint64_t;

@@ -29,20 +29,20 @@ bool World::join(const NodeFacts& facts, const WorkerHabits& habits) {
   config.facts.incarnation = Incarnation{impl_->random.next()};
   if (config.facts.address.empty()) config.facts.address = node;
   if (config.facts.master_port == 0) config.facts.master_port = 29500;
-  Process::Surroundings around{.agenda = impl_->agenda,
-                               .network = impl_->network,
-                               .workers = impl_->workers,
-                               .chronicle = impl_->chronicle,
-                               .on_step = [world = impl_.get()](Process& process,
-                                                                const auto& actions) {
-                                 world->agent_stepped(process, actions);
-                               }};
+  Process::Surroundings around{
+      .agenda = impl_->agenda,
+      .network = impl_->network,
+      .workers = impl_->workers,
+      .chronicle = impl_->chronicle,
+      .on_step = [world = impl_.get()](Process& process, const auto& actions) {
+        world->agent_stepped(process, actions);
+      }};
   impl_->on_node[node] = id;
   impl_->ended.erase(node);
-  Process& process =
-      impl_->processes
-          .try_emplace(id, std::move(around), id, std::move(config), habits, impl_->options.service.hold)
-          .first->second;
+  Process& process = impl_->processes
+                         .try_emplace(id, std::move(around), id, std::move(config), habits,
+                                      impl_->options.service.hold)
+                         .first->second;
   process.start();
   return true;
 }

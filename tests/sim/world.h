@@ -5,10 +5,10 @@
 //     agent b ── supervisor ─┼── Network (delay, …) ┘
 //     workers of a, b …     ─┘        Agenda (time)        Checks (after every step)
 //
-// Owns all of them and the readable log. Everything is decided by Options::seed and by the commands:
-// the same commands give the same log. Called by scenarios (one command a line) and by the
-// simulation (commands drawn from a seed). A world never throws for what happens inside; what must
-// not happen is found in `violations()`.
+// Owns all of them and the readable log. Everything is decided by Options::seed and by the
+// commands: the same commands give the same log. Called by scenarios (one command a line) and by
+// the simulation (commands drawn from a seed). A world never throws for what happens inside; what
+// must not happen is found in `violations()`.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ namespace lrun::sim {
 struct NetworkWeather {
   Duration delay_min = std::chrono::microseconds(200);
   Duration delay_max = std::chrono::milliseconds(2);
-  double lost_request = 0;   // the call is never heard of; the caller's deadline ends it
-  double lost_reply = 0;     // the service has acted, the caller does not know
-  double duplicate = 0;      // a request arrives twice
-  double reset = 0;          // the connection breaks with this message; both ends are told
+  double lost_request = 0;  // the call is never heard of; the caller's deadline ends it
+  double lost_reply = 0;    // the service has acted, the caller does not know
+  double duplicate = 0;     // a request arrives twice
+  double reset = 0;         // the connection breaks with this message; both ends are told
 };
 
 // How the workers of an agent behave.
@@ -45,9 +45,9 @@ struct WorkerHabits {
   bool ignores_polite_signals = false;
   // A plain worker that notices the end of a peer ends with 1 (else it waits for ever).
   bool victims_exit = true;
-  double spawn_failure = 0;    // chance of a spawn to fail
-  double crash_per_step = 0;   // chance of a step to end in SIGSEGV
-  double slow_to_abort = 0;    // chance that a live worker never answers `abort`
+  double spawn_failure = 0;   // chance of a spawn to fail
+  double crash_per_step = 0;  // chance of a step to end in SIGSEGV
+  double slow_to_abort = 0;   // chance that a live worker never answers `abort`
 };
 
 enum class Direction { Both, ToService, FromService };

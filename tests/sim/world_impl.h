@@ -43,7 +43,8 @@ struct World::Impl {
               const Process* process = find(id);
               return process != nullptr && process->is_paused();
             }),
-        checks({.max_restarts = options.service.max_restarts, .fence = fence_bound(),
+        checks({.max_restarts = options.service.max_restarts,
+                .fence = fence_bound(),
                 .lease = options.service.lease},
                chronicle),
         term(options.first_term) {
@@ -64,9 +65,7 @@ struct World::Impl {
     const auto found = on_node.find(node);
     return found == on_node.end() ? nullptr : find(found->second);
   }
-  const Process* find(const std::string& node) const {
-    return const_cast<Impl*>(this)->find(node);
-  }
+  const Process* find(const std::string& node) const { return const_cast<Impl*>(this)->find(node); }
 
   void command(const std::string& text) { chronicle.note(agenda.now(), ">", text); }
 
@@ -84,7 +83,8 @@ struct World::Impl {
                        const std::vector<rendezvous::Action>& actions) {
                   ++steps_at_once;
                   for (const rendezvous::Action& action : actions) {
-                    if (const auto* published = std::get_if<rendezvous::GenerationPublished>(&action)) {
+                    if (const auto* published =
+                            std::get_if<rendezvous::GenerationPublished>(&action)) {
                       generations.push_back(*published);
                     }
                   }
