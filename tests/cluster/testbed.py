@@ -70,7 +70,8 @@ class Cluster(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.state, ignore_errors=True)
 
     def script(self, name, *words, **options):
-        return run(SCRIPTS / name, *words, TESTBED_STATE=str(self.state), **options)
+        mine = {'TESTBED_STATE': str(self.state), 'TMPDIR': str(self.state)}
+        return run(SCRIPTS / name, *words, **{**mine, **options})
 
     def need_root(self):
         if os.geteuid() != 0:
@@ -90,7 +91,7 @@ class Cluster(unittest.TestCase):
 
     def start(self, *words, **environment):
         """A process whose output is collected; it ends with the test."""
-        process = Started(words, environment)
+        process = Started(words, {'TMPDIR': str(self.state), **environment})
         self.addCleanup(process.end)
         return process
 

@@ -29,7 +29,12 @@ class Readme(unittest.TestCase):
         kept = {
             k: v for k, v in os.environ.items() if not k.startswith(('LRUN_', 'PET_', 'SLURM_'))
         }
-        self.environment = {**kept, 'HOME': str(self.folder), 'XDG_RUNTIME_DIR': str(self.folder)}
+        self.environment = {
+            **kept,
+            'HOME': str(self.folder),
+            'XDG_RUNTIME_DIR': str(self.folder),
+            'TMPDIR': str(self.folder),
+        }
         # The tree as a reader has it after the two commands, with what commands write kept apart.
         for entry in ('trainer', 'scripts', 'README.md'):
             (self.folder / entry).symlink_to(ROOT / entry)
