@@ -41,9 +41,9 @@ void Doorbell::ring() {
 
 void Doorbell::arm() { is_asleep().exchange(1, std::memory_order_acq_rel); }
 
-void Doorbell::disarm() {
-  if (is_asleep().exchange(0) == 1) return;
-  // Somebody rang, perhaps just now: take the ring away, else the next sleep ends at once.
+void Doorbell::disarm() { is_asleep().exchange(0, std::memory_order_acq_rel); }
+
+void Doorbell::take_ring() {
   std::uint64_t rings = 0;
   [[maybe_unused]] const auto got = ::read(event_.get(), &rings, sizeof rings);
 }

@@ -23,6 +23,9 @@ class Doorbell {
 
   void arm();
   void disarm();
+  // Whenever the descriptor is readable, else it stays so: a ring may be written only after its
+  // owner has woken for another reason, and is then found by the next sleep.
+  void take_ring();
   // Readable once somebody has rung after arm().
   int descriptor() const { return event_.get(); }
   int memory_descriptor() const { return memory_.descriptor(); }

@@ -165,6 +165,7 @@ void Engine::wait_for_events() {
   if (current_ && doubted_until_) until = std::min(until, *doubted_until_);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
   ::poll(descriptors.data(), descriptors.size(), static_cast<int>(std::max(left, 0ms).count()));
+  if (descriptors.front().revents != 0) doorbell_.take_ring();
 }
 
 void Engine::perform_abort() {
