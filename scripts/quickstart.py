@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The two training runs of scripts/quickstart, and their comparison. Standard library only.
 
-Starts lrun, follows it through its metrics as Prometheus would, kills one worker of its own children
-in the second run, and prints what came of it. Exit 0 only if both runs end with the same weights.
+Starts lrun, follows it through its metrics as Prometheus would, kills one worker of its own
+children in the second run, and prints what came of it. Exit 0 only if both ended equal.
 """
 
 import os
@@ -101,7 +101,7 @@ class Job:
         return self.process.poll() is None
 
     def follow(self, until=lambda numbers: None):
-        """Shows progress until the job ends, or `until` returns a value for its numbers: that value."""
+        """Shows progress until the job ends, or until `until` has a value for its numbers."""
         end = time.monotonic() + RUN_LIMIT_SECONDS
         while self.is_running():
             numbers = self.numbers()
