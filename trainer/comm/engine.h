@@ -73,6 +73,7 @@ class Engine {
   std::unique_ptr<Execution> current_;
   Clock::time_point current_until_;
   std::optional<Clock::time_point> doubted_until_;  // a peer of the current operation seems lost
+  bool is_listening_to_others_ = false;             // past the deadline, for a second opinion
   Clock::time_point next_look_;
   Clock::time_point next_pulse_;
 
