@@ -31,10 +31,14 @@ Settings& settings() {
 
 const char* name_of(Level level) {
   switch (level) {
-    case Level::Error: return "error";
-    case Level::Warn: return "warn";
-    case Level::Info: return "info";
-    case Level::Debug: return "debug";
+    case Level::Error:
+      return "error";
+    case Level::Warn:
+      return "warn";
+    case Level::Info:
+      return "info";
+    case Level::Debug:
+      return "debug";
   }
   return "error";
 }
@@ -46,8 +50,8 @@ std::string escape(std::string_view text) {
   out.reserve(text.size() + 8);
   for (std::size_t i = 0; i < text.size() && i < kFieldBytesMax; ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    const bool is_c1 = byte == 0xC2 && i + 1 < text.size() &&
-                       static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    const bool is_c1 =
+        byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
     if (byte == '"' || byte == '\\') {
       out += '\\';
       out += text[i];

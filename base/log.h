@@ -1,5 +1,5 @@
-// Structured log lines on stderr: one event a line, logfmt or JSON (operations.md conventions:
-// docs/logs.md). Orchestrator only; the trainer prints its own plain lines.
+// Structured log lines on stderr: one event a line, logfmt or JSON (docs/logs.md).
+// Orchestrator only; the trainer prints plain lines of its own.
 //
 // Owns the line's format, escaping and the level. Threads: any; each line is one write().
 #pragma once
@@ -21,10 +21,10 @@ struct Field {
   Field(std::string_view name, std::string_view text) : key(name), value(text) {}
   Field(std::string_view name, const std::string& text) : key(name), value(text) {}
   Field(std::string_view name, const char* text) : key(name), value(text) {}
-  Field(std::string_view name, bool flag) : key(name), value(flag ? "true" : "false"), is_bare(true) {}
+  Field(std::string_view name, bool flag)
+      : key(name), value(flag ? "true" : "false"), is_bare(true) {}
   template <class Number>
-    requires std::is_arithmetic_v<Number>
-  Field(std::string_view name, Number number)
+  requires std::is_arithmetic_v<Number> Field(std::string_view name, Number number)
       : key(name), value(std::to_string(number)), is_bare(true) {}
   std::string key;
   std::string value;

@@ -1,4 +1,5 @@
-# LibTorch 2.11 from the PyPI wheel: LibTorch::cpu, LibTorch::c10. The wheel's own package file probes
+# LibTorch 2.11 from the PyPI wheel: LibTorch::cpu, LibTorch::c10. The wheel's own package file
+# probes
 # for GPUs and links CUDA into everything, so it is not used.
 #
 # Looked for in: -DLRUN_TORCH_ROOT or the environment variable of that name (a folder with include/
@@ -22,20 +23,25 @@ if(NOT _root)
 endif()
 if(NOT EXISTS "${_root}/include/torch/headeronly/version.h")
   message(FATAL_ERROR "LibTorch 2.11 is missing (looked in '${_root}'): run scripts/deps, or set "
-    "LRUN_TORCH_ROOT to the folder of an installed torch 2.11, or build without the trainer: -DLRUN_TRAINER=OFF")
+    "LRUN_TORCH_ROOT to the folder of an installed torch 2.11, "
+    "or build without the trainer: -DLRUN_TRAINER=OFF")
 endif()
 
-file(STRINGS ${_root}/include/torch/headeronly/version.h _version REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
-string(REGEX REPLACE "[^0-9]+([0-9]+)[^0-9]+([0-9]+)[^0-9]+([0-9]+).*" "\\1.\\2.\\3" LibTorch_VERSION "${_version}")
+file(STRINGS ${_root}/include/torch/headeronly/version.h _version
+  REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+string(REGEX REPLACE "[^0-9]+([0-9]+)[^0-9]+([0-9]+)[^0-9]+([0-9]+).*" "\\1.\\2.\\3"
+  LibTorch_VERSION "${_version}")
 if(NOT LibTorch_VERSION MATCHES "^2\\.11\\.")
-  message(FATAL_ERROR "LibTorch ${LibTorch_VERSION} in ${_root}: lrun is built and tested with 2.11 only. "
-    "Run scripts/deps, or set LRUN_TORCH_ROOT to a torch 2.11")
+  message(FATAL_ERROR "LibTorch ${LibTorch_VERSION} in ${_root}: "
+    "lrun is built and tested with 2.11 only. Run scripts/deps, "
+    "or set LRUN_TORCH_ROOT to a torch 2.11")
 endif()
 
 # No cache entries: after scripts/deps the next configure simply finds it.
 foreach(_name c10 torch_cpu)
   if(NOT EXISTS ${_root}/lib/lib${_name}.so)
-    message(FATAL_ERROR "LibTorch in ${_root} has no lib/lib${_name}.so: remove .venv and run scripts/deps again")
+    message(FATAL_ERROR "LibTorch in ${_root} has no lib/lib${_name}.so: "
+      "remove .venv and run scripts/deps again")
   endif()
 endforeach()
 if(NOT TARGET LibTorch::cpu)

@@ -16,7 +16,8 @@ function(_lrun_common target)
   target_compile_options(${target} PRIVATE -UNDEBUG)
   target_compile_definitions(${target} PRIVATE _GLIBCXX_ASSERTIONS)
   if(LRUN_SANITIZE)
-    target_compile_options(${target} PRIVATE -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+    target_compile_options(${target} PRIVATE -fsanitize=address,undefined
+      -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
     target_link_options(${target} PRIVATE -fsanitize=address,undefined)
   endif()
   if(LRUN_TSAN)
@@ -41,7 +42,7 @@ function(lrun_program name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
 endfunction()
 
-# lrun_test(NAME LABEL unit SOURCES … LINK … [TIMEOUT s]): one GoogleTest program, one ctest entry
+# lrun_test(NAME LABEL unit SOURCES … LINK … [TIMEOUT s]): one GoogleTest program in ctest
 function(lrun_test name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(NOT ARG_TIMEOUT)

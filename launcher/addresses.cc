@@ -20,7 +20,8 @@ namespace {
 std::string numeric(const sockaddr* address) {
   std::array<char, NI_MAXHOST> text{};
   const socklen_t size = address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-  const int error = ::getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  const int error =
+      ::getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
   return error == 0 ? std::string(text.data()) : std::string();
 }
 
@@ -39,7 +40,8 @@ std::vector<InterfaceAddress> interface_addresses() {
     if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
     const int family = one->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
-    found.push_back({numeric(one->ifa_addr), (one->ifa_flags & IFF_LOOPBACK) != 0, family == AF_INET});
+    found.push_back(
+        {numeric(one->ifa_addr), (one->ifa_flags & IFF_LOOPBACK) != 0, family == AF_INET});
   }
   return found;
 }
@@ -51,7 +53,8 @@ std::set<std::string> addresses_of(const std::string& host) {
   if (::getaddrinfo(host.c_str(), nullptr, &hints, &list) != 0) return {};
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
   std::set<std::string> found;
-  for (const addrinfo* one = list; one != nullptr; one = one->ai_next) found.insert(numeric(one->ai_addr));
+  for (const addrinfo* one = list; one != nullptr; one = one->ai_next)
+    found.insert(numeric(one->ai_addr));
   return found;
 }
 

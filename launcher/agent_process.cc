@@ -30,14 +30,16 @@ constexpr Duration kShutdownTimeoutInSlurm = std::chrono::seconds(25);
 
 agent::StreamChoice stream_choice(std::string_view option, const std::string& text) {
   auto parsed = agent::parse_stream_choice(option, text);
-  if (auto* error = std::get_if<agent::UsageError>(&parsed)) throw std::runtime_error(error->sentence);
+  if (auto* error = std::get_if<agent::UsageError>(&parsed))
+    throw std::runtime_error(error->sentence);
   return std::get<agent::StreamChoice>(std::move(parsed));
 }
 
 std::string make_folder(const RunOptions& options, const std::string& run_id) {
   const auto wanted = options.log_dir.empty() ? std::nullopt : std::optional(options.log_dir);
   auto made = agent::make_run_folder(wanted, run_id);
-  if (auto* error = std::get_if<agent::UsageError>(&made)) throw std::runtime_error(error->sentence);
+  if (auto* error = std::get_if<agent::UsageError>(&made))
+    throw std::runtime_error(error->sentence);
   return std::get<std::string>(std::move(made));
 }
 
@@ -57,9 +59,10 @@ AgentProcess::AgentProcess(const RunCommand& command, Place place, std::vector<s
                            const Environment& environment)
     : command_(command),
       place_(std::move(place)),
-      node_name_(claim_node_name(runtime_folder(),
-                                 command.options.node_name.empty() ? host_name() : command.options.node_name,
-                                 place_.run_id)),
+      node_name_(claim_node_name(
+          runtime_folder(),
+          command.options.node_name.empty() ? host_name() : command.options.node_name,
+          place_.run_id)),
       credentials_(credentials_for(command.options, place_)),
       keeper_(agent::Keeper::start()),
       registry_(std::make_shared<prometheus::Registry>()) {
@@ -96,11 +99,13 @@ void AgentProcess::open_service() {
 void AgentProcess::announce() const {
   if (place_.announces && host_ != nullptr) announce_join_line();
   if (!run_folder_.empty()) {
-    std::fprintf(stderr, "lrun: logs of node %s in %s\n", node_name_.name.c_str(), run_folder_.c_str());
+    std::fprintf(stderr, "lrun: logs of node %s in %s\n", node_name_.name.c_str(),
+                 run_folder_.c_str());
   }
   if (metrics_server_ != nullptr) {
-    std::fprintf(stderr, "lrun: metrics of node %s at http://%s:%d/metrics\n", node_name_.name.c_str(),
-                 command_.options.metrics_address.c_str(), metrics_server_->port());
+    std::fprintf(stderr, "lrun: metrics of node %s at http://%s:%d/metrics\n",
+                 node_name_.name.c_str(), command_.options.metrics_address.c_str(),
+                 metrics_server_->port());
   }
 }
 
@@ -118,7 +123,8 @@ void AgentProcess::announce_join_line() const {
   }
   line += " --rdzv-endpoint=" + to_string(reachable) + " --rdzv-id=" + shell_quoted(place_.run_id);
   for (const std::string& word : command_.program) line += " " + shell_quoted(word);
-  std::fprintf(stderr, "lrun: this node serves job %s for %d to %d nodes; on another node type:\n  %s\n",
+  std::fprintf(stderr,
+               "lrun: this node serves job %s for %d to %d nodes; on another node type:\n  %s\n",
                place_.run_id.c_str(), place_.nodes.min, place_.nodes.max, line.c_str());
 }
 
@@ -150,10 +156,11 @@ void AgentProcess::make_agent(std::vector<std::string> program, const Environmen
   made.command = std::move(program);
   made.program = command_.program.front();
   made.base_environment = environment;
-  agent_metrics_ = std::make_unique<agent::Metrics>(*registry_, place_.slots, std::chrono::steady_clock::now());
-  agent_ = std::make_unique<agent::Agent>(loop_, std::move(made), std::move(keeper_), *link_,
-                                          agent_metrics_.get(),
-                                          [this](const agent::Finish& finish) { on_finish(finish); });
+  agent_metrics_ =
+      std::make_unique<agent::Metrics>(*registry_, place_.slots, std::chrono::steady_clock::now());
+  agent_ = std::make_unique<agent::Agent>(
+      loop_, std::move(made), std::move(keeper_), *link_, agent_metrics_.get(),
+      [this](const agent::Finish& finish) { on_finish(finish); });
 }
 
 void AgentProcess::serve_metrics() {
@@ -164,7 +171,8 @@ void AgentProcess::serve_metrics() {
       MetricsServer::Options{.address = options.metrics_address,
                              .port = *options.metrics_port,
                              .accepted_hosts = {host_name(), reachable_address()}},
-      *registry_, [this] { update_metrics(); }, [this] { return health(); }, [this] { return readiness(); });
+      *registry_, [this] { update_metrics(); }, [this] { return health(); },
+      [this] { return readiness(); });
 }
 
 int AgentProcess::run() {
@@ -223,9 +231,10 @@ void AgentProcess::ask_whether_known() {
 }
 
 void AgentProcess::release_discovery_lock_if_in(const rendezvous::Status& status) {
-  const bool is_known = std::any_of(
-      status.nodes.begin(), status.nodes.end(),
-      [this](const rendezvous::NodeStatus& node) { return node.facts.node.value == node_name_.name; });
+  const bool is_known = std::any_of(status.nodes.begin(), status.nodes.end(),
+                                    [this](const rendezvous::NodeStatus& node) {
+                                      return node.facts.node.value == node_name_.name;
+                                    });
   if (is_known) return unlock_file(place_.discovery_lock);
   release_discovery_lock_when_known();
 }

@@ -29,7 +29,8 @@ namespace lrun::launcher {
 
 class AgentProcess {
  public:
-  // Checks everything that can be wrong before anything starts; throws std::exception with one line.
+  // Checks everything that can be wrong before anything starts; throws std::exception with one
+  // line.
   AgentProcess(const RunCommand& command, Place place, std::vector<std::string> program,
                const Environment& environment);
   ~AgentProcess();
@@ -56,7 +57,7 @@ class AgentProcess {
   Place place_;
   NodeName node_name_;
   std::optional<rendezvous::Credentials> credentials_;
-  agent::Keeper keeper_;               // forked before the loop, gRPC and every thread
+  agent::Keeper keeper_;  // forked before the loop, gRPC and every thread
   boost::asio::io_context loop_{1};
   std::shared_ptr<prometheus::Registry> registry_;
   std::unique_ptr<ServiceHost> host_;  // when this node serves

@@ -33,7 +33,8 @@ bool answers(const std::string& path) {
   if (path.size() >= sizeof address.sun_path) return false;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  return probe.is_open() && ::connect(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  return probe.is_open() &&
+         ::connect(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
 }
 
 // Room for one more node of the same job: not closed, and fewer nodes than it wants.
@@ -52,19 +53,22 @@ bool has_room(const std::string& path) {
 std::string jobs_folder(const std::string& runtime_folder) {
   std::string folder = runtime_folder + "/jobs";
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw std::runtime_error("cannot make the folder " + folder + " (" + std::strerror(errno) + ")");
+    throw std::runtime_error("cannot make the folder " + folder + " (" + std::strerror(errno) +
+                             ")");
   }
   return folder;
 }
 
 }  // namespace
 
-SocketChoice choose_socket(const std::string& runtime_folder, const std::string& run_id, bool joins) {
+SocketChoice choose_socket(const std::string& runtime_folder, const std::string& run_id,
+                           bool joins) {
   const std::string folder = jobs_folder(runtime_folder);
   const std::string lock_path = folder + "/" + safe_file_name(run_id) + ".lock";
   auto lock = lock_file(lock_path, kLockWaitMs);
   if (!lock) {
-    throw std::runtime_error("another lrun has held " + lock_path + " for 10 s; end it, or give this job its own --rdzv-id");
+    throw std::runtime_error("another lrun has held " + lock_path +
+                             " for 10 s; end it, or give this job its own --rdzv-id");
   }
   for (int index = 1; index <= kJobsOfOneNameMax; ++index) {
     const std::string path = socket_path(folder, run_id, index);
@@ -74,8 +78,8 @@ SocketChoice choose_socket(const std::string& runtime_folder, const std::string&
     }
     if (joins && has_room(path)) return {path, true, std::move(*lock)};
   }
-  throw std::runtime_error("more than " + std::to_string(kJobsOfOneNameMax) + " jobs named '" + run_id +
-                           "' on this machine; give this one its own --rdzv-id");
+  throw std::runtime_error("more than " + std::to_string(kJobsOfOneNameMax) + " jobs named '" +
+                           run_id + "' on this machine; give this one its own --rdzv-id");
 }
 
 std::vector<std::string> live_sockets(const std::string& runtime_folder) {

@@ -15,12 +15,14 @@ namespace lrun::launcher {
 struct SocketChoice {
   std::string path;
   bool is_served = false;  // a job with room is served there: join it
-  Fd lock;                 // held until this node is known to the job, so that a third terminal sees it
+  Fd lock;  // held until this node is known to the job, so that a third terminal sees it
 };
 
 // `joins`: whether a running job of this name with room is joined; otherwise the first free name is
-// taken. Throws std::runtime_error with one line when the folder cannot be used or every name is taken.
-SocketChoice choose_socket(const std::string& runtime_folder, const std::string& run_id, bool joins);
+// taken. Throws std::runtime_error with one line when the folder cannot be used or every name is
+// taken.
+SocketChoice choose_socket(const std::string& runtime_folder, const std::string& run_id,
+                           bool joins);
 
 // Sockets of this user's jobs that answer, for `lrun status`.
 std::vector<std::string> live_sockets(const std::string& runtime_folder);

@@ -9,10 +9,14 @@ namespace lrun::launcher {
 
 int exit_code_of(Outcome outcome) {
   switch (outcome) {
-    case Outcome::Succeeded: return kExitSucceeded;
-    case Outcome::Failed: return kExitWorkersFailed;
-    case Outcome::Stopped: return kExitRendezvous;
-    case Outcome::NoProgress: return kExitNoProgress;
+    case Outcome::Succeeded:
+      return kExitSucceeded;
+    case Outcome::Failed:
+      return kExitWorkersFailed;
+    case Outcome::Stopped:
+      return kExitRendezvous;
+    case Outcome::NoProgress:
+      return kExitNoProgress;
   }
   return kExitWorkersFailed;
 }
@@ -29,7 +33,8 @@ void print_finish(const agent::Finish& finish, const std::string& node, const st
     return;
   }
   if (finish.stopped_by_signal) {
-    std::fprintf(stderr, "lrun: node %s was stopped by signal %d\n", node.c_str(), *finish.stopped_by_signal);
+    std::fprintf(stderr, "lrun: node %s was stopped by signal %d\n", node.c_str(),
+                 *finish.stopped_by_signal);
     return;
   }
   if (finish.outcome == Outcome::Succeeded) return;

@@ -48,7 +48,9 @@ pid_t start_process(const std::vector<std::string>& words) {
 }  // namespace
 
 LocalNodes::LocalNodes(const RunCommand& command, Place place)
-    : command_(command), place_(std::move(place)), registry_(std::make_shared<prometheus::Registry>()) {
+    : command_(command),
+      place_(std::move(place)),
+      registry_(std::make_shared<prometheus::Registry>()) {
   host_ = std::make_unique<ServiceHost>(loop_, *registry_, command_.options, place_, false);
   host_->listen(place_, std::nullopt, false);
   unlock_file(place_.discovery_lock);
@@ -73,7 +75,8 @@ std::vector<std::string> LocalNodes::agent_words() const {
     if (!is_own) words.push_back(word);
   }
   // Variables of the parent would name another job, so everything is said.
-  words.insert(words.end(), {"--standalone=0", "--rdzv-endpoint=unix:" + place_.socket, "--rdzv-id=" + place_.run_id});
+  words.insert(words.end(), {"--standalone=0", "--rdzv-endpoint=unix:" + place_.socket,
+                             "--rdzv-id=" + place_.run_id});
   if (command_.options.metrics_port) words.emplace_back("--metrics-port=0");
   words.emplace_back("--");
   words.insert(words.end(), command_.program.begin(), command_.program.end());
@@ -82,7 +85,8 @@ std::vector<std::string> LocalNodes::agent_words() const {
 
 void LocalNodes::start(Node& node) {
   node.pid = start_process(agent_words());
-  if (node.pid < 0) throw std::runtime_error(std::string("cannot start an agent: ") + std::strerror(errno));
+  if (node.pid < 0)
+    throw std::runtime_error(std::string("cannot start an agent: ") + std::strerror(errno));
   ++node.starts;
   watch(node);
 }

@@ -43,7 +43,9 @@ log::Level level_of(const RunOptions& options, const Environment& environment) {
   if (name == "info") return log::Level::Info;
   if (name == "error" || name == "critical" || name == "fatal") return log::Level::Error;
   if (!name.empty() && name != "warn" && name != "warning") {
-    std::fprintf(stderr, "lrun: LOGLEVEL='%s' is no level; warn is used (error, warn, info, debug)\n", name.c_str());
+    std::fprintf(stderr,
+                 "lrun: LOGLEVEL='%s' is no level; warn is used (error, warn, info, debug)\n",
+                 name.c_str());
   }
   return log::Level::Warn;
 }
@@ -78,8 +80,8 @@ int run_with(Role role, std::span<const std::string> words, const Environment& e
     return kExitSucceeded;
   }
   log::configure(level_of(command.options, environment),
-                 command.options.log_format == "json" ? log::Format::Json : log::Format::Logfmt, component_of(role),
-                 host_name());
+                 command.options.log_format == "json" ? log::Format::Json : log::Format::Logfmt,
+                 component_of(role), host_name());
   return run_command(role, command, environment);
 }
 
@@ -90,7 +92,9 @@ int main(int count, char** values) {
   const Environment environment = own_environment();
   const std::span<const std::string> all(words);
   if (words.empty()) {
-    std::fputs("usage: lrun [options] PROGRAM [words of the program]; `lrun --help` lists the options\n", stderr);
+    std::fputs(
+        "usage: lrun [options] PROGRAM [words of the program]; `lrun --help` lists the options\n",
+        stderr);
     return kExitUsage;
   }
   // A first word that is the exact name of a subcommand is that subcommand.

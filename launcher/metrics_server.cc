@@ -20,10 +20,10 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using tcp = asio::ip::tcp;
 
-constexpr int kConnectionsMax = 64;                      // a scraper needs one or two
+constexpr int kConnectionsMax = 64;  // a scraper needs one or two
 constexpr std::size_t kHeaderBytesMax = 8 * 1024;
-constexpr std::size_t kBodyBytesMax = 1024;              // of a request; none has a use for one
-constexpr std::chrono::seconds kRequestDeadline{10};     // idle and slow connections end
+constexpr std::size_t kBodyBytesMax = 1024;           // of a request; none has a use for one
+constexpr std::chrono::seconds kRequestDeadline{10};  // idle and slow connections end
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kPlainType = "text/plain; charset=utf-8";
 
@@ -33,7 +33,8 @@ using Response = http::response<http::string_body>;
 std::string host_without_port(std::string host) {
   const std::size_t colon = host.rfind(':');
   const std::size_t bracket = host.rfind(']');
-  if (colon != std::string::npos && (bracket == std::string::npos || bracket < colon)) host.resize(colon);
+  if (colon != std::string::npos && (bracket == std::string::npos || bracket < colon))
+    host.resize(colon);
   return host;
 }
 
@@ -79,7 +80,8 @@ Response MetricsServer::Impl::answer(const Request& request) const {
     return respond(request, http::status::method_not_allowed, "only GET and HEAD\n");
   }
   if (!is_known_host(request)) {
-    return respond(request, http::status::misdirected_request, "this host name is not served here\n");
+    return respond(request, http::status::misdirected_request,
+                   "this host name is not served here\n");
   }
   const std::string target(request.target().substr(0, request.target().find('?')));
   if (target == "/metrics") {
@@ -152,7 +154,8 @@ void listen(tcp::acceptor& acceptor, const std::string& address, int port) {
   beast::error_code error;
   const auto host = asio::ip::make_address(address, error);
   if (error) {
-    throw std::runtime_error("--metrics-address='" + address + "' is no address; write one such as 127.0.0.1 or 0.0.0.0");
+    throw std::runtime_error("--metrics-address='" + address +
+                             "' is no address; write one such as 127.0.0.1 or 0.0.0.0");
   }
   const tcp::endpoint endpoint(host, static_cast<unsigned short>(port));
   acceptor.open(endpoint.protocol());
@@ -160,22 +163,24 @@ void listen(tcp::acceptor& acceptor, const std::string& address, int port) {
   acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(kConnectionsMax, error);
   if (error) {
-    throw std::runtime_error("cannot serve metrics at " + address + ":" + std::to_string(port) + " (" +
-                             error.message() + "); choose another --metrics-port, or 0 for a free one");
+    throw std::runtime_error("cannot serve metrics at " + address + ":" + std::to_string(port) +
+                             " (" + error.message() +
+                             "); choose another --metrics-port, or 0 for a free one");
   }
 }
 
 }  // namespace
 
-MetricsServer::MetricsServer(asio::io_context& loop, const Options& options, prometheus::Registry& registry,
-                             std::function<void()> refresh, std::function<Health()> health,
-                             std::function<Health()> readiness)
+MetricsServer::MetricsServer(asio::io_context& loop, const Options& options,
+                             prometheus::Registry& registry, std::function<void()> refresh,
+                             std::function<Health()> health, std::function<Health()> readiness)
     : impl_(std::make_shared<Impl>(loop, registry)) {
   impl_->refresh = std::move(refresh);
   impl_->health = std::move(health);
   impl_->readiness = std::move(readiness);
   impl_->hosts.push_back(options.address);
-  impl_->hosts.insert(impl_->hosts.end(), options.accepted_hosts.begin(), options.accepted_hosts.end());
+  impl_->hosts.insert(impl_->hosts.end(), options.accepted_hosts.begin(),
+                      options.accepted_hosts.end());
   listen(impl_->acceptor, options.address, options.port);
   accept_next(impl_);
 }

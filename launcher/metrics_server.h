@@ -1,7 +1,8 @@
 // The port for people and monitoring: /metrics, /healthz, /readyz over HTTP/1.1.
 //
 // Owns the listener, its limits and the Host check. Refuses to know what is measured: it serializes
-// a registry and asks two functions. Thread: the loop. GET and HEAD only; nothing here changes state.
+// a registry and asks two functions. Thread: the loop. GET and HEAD only; nothing here changes
+// state.
 #pragma once
 
 #include <functional>
@@ -33,9 +34,9 @@ class MetricsServer {
   };
   // `refresh` runs before each /metrics, to bring gauges up to date. Throws std::runtime_error with
   // one line (address, port, the option to change) when the port cannot be had.
-  MetricsServer(boost::asio::io_context& loop, const Options& options, prometheus::Registry& registry,
-                std::function<void()> refresh, std::function<Health()> health,
-                std::function<Health()> readiness);
+  MetricsServer(boost::asio::io_context& loop, const Options& options,
+                prometheus::Registry& registry, std::function<void()> refresh,
+                std::function<Health()> health, std::function<Health()> readiness);
   ~MetricsServer();
 
   int port() const;

@@ -22,7 +22,8 @@ std::optional<Names> expand_ranges(std::string_view text) {
     const std::string_view one = text.substr(0, text.find(','));
     const std::size_t dash = one.find('-');
     const std::string_view low_text = one.substr(0, dash);
-    const std::string_view high_text = dash == std::string_view::npos ? low_text : one.substr(dash + 1);
+    const std::string_view high_text =
+        dash == std::string_view::npos ? low_text : one.substr(dash + 1);
     const auto low = to_number(low_text);
     const auto high = to_number(high_text);
     if (!low || !high || *high < *low || *high - *low >= kHostsMax) return std::nullopt;

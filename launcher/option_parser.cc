@@ -41,7 +41,8 @@ bool has_name(const OptionSpec& spec, std::string_view name) {
 UsageError unknown_option(std::span<const OptionSpec> table, std::string_view name) {
   std::string sentence = "unknown option --" + std::string(name);
   const std::string nearest = nearest_name(name, all_names(table));
-  sentence += nearest.empty() ? "; `lrun --help` lists all options" : "; did you mean --" + nearest + "?";
+  sentence +=
+      nearest.empty() ? "; `lrun --help` lists all options" : "; did you mean --" + nearest + "?";
   return {sentence};
 }
 
@@ -50,7 +51,8 @@ OrError<const OptionSpec*> find_long(std::span<const OptionSpec> table, std::str
   std::vector<const OptionSpec*> candidates;
   for (const OptionSpec& spec : table) {
     if (has_name(spec, name)) return &spec;
-    if (spec.name.starts_with(name) || spec.second_name.starts_with(name)) candidates.push_back(&spec);
+    if (spec.name.starts_with(name) || spec.second_name.starts_with(name))
+      candidates.push_back(&spec);
   }
   if (candidates.size() == 1 && !name.empty()) return candidates.front();
   if (candidates.size() > 1 && !name.empty()) {
@@ -232,7 +234,8 @@ std::optional<bool> parse_truth(std::string_view text) {
   for (const std::string_view no : {"0", "false", "f", "no", "n", "off"}) {
     if (lower == no) return false;
   }
-  const bool is_integer = !lower.empty() && lower.find_first_not_of("0123456789") == std::string::npos;
+  const bool is_integer =
+      !lower.empty() && lower.find_first_not_of("0123456789") == std::string::npos;
   if (is_integer) return lower.find_first_not_of('0') != std::string::npos;
   return std::nullopt;
 }

@@ -20,14 +20,14 @@ enum class OptionKind { Switch, Value };
 
 // One row of the table. `--name`, `--na_me` and unambiguous prefixes of it mean the same.
 struct OptionSpec {
-  std::string_view name;         // dashed, without the leading dashes
+  std::string_view name;  // dashed, without the leading dashes
   OptionKind kind = OptionKind::Value;
-  char letter = 0;               // `-r`; 0: none
-  std::string_view metavar;      // in the help: "MIN:MAX"
-  std::string_view default_text; // empty: none
-  std::string_view help;         // one or two sentences
-  std::string_view second_name;  // another name for the same option; empty: none
-  bool reads_pet = false;        // PET_<NAME>, as torchrun has it, beside LRUN_<NAME>
+  char letter = 0;                // `-r`; 0: none
+  std::string_view metavar;       // in the help: "MIN:MAX"
+  std::string_view default_text;  // empty: none
+  std::string_view help;          // one or two sentences
+  std::string_view second_name;   // another name for the same option; empty: none
+  bool reads_pet = false;         // PET_<NAME>, as torchrun has it, beside LRUN_<NAME>
 };
 
 // Where a value came from, in order of precedence.

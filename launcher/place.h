@@ -36,16 +36,17 @@ struct Place {
   bool socket_is_needed = false;
   // The address other nodes' workers use for ours; empty: the client finds its end of the wire.
   std::string address;
-  bool leaves_machine = false;   // TLS unless --insecure-network
-  bool announces = false;        // print the line to type on another node
+  bool leaves_machine = false;  // TLS unless --insecure-network
+  bool announces = false;       // print the line to type on another node
   std::string warning;
-  Fd discovery_lock;             // released once the job knows this node
+  Fd discovery_lock;  // released once the job knows this node
 };
 
 enum class Role { Run, AgentOnly, ServiceOnly };
 
 // Throws std::runtime_error with one line when this machine's runtime folder cannot be used.
-std::variant<Place, UsageError> choose_place(const RunOptions& options, Role role, const Scheduler& scheduler,
+std::variant<Place, UsageError> choose_place(const RunOptions& options, Role role,
+                                             const Scheduler& scheduler,
                                              const std::vector<std::string>& command);
 
 }  // namespace lrun::launcher

@@ -29,7 +29,8 @@ std::optional<std::string> on_path(const std::string& name, const Environment& e
 }
 
 // A word with a slash is a path; another is looked for beside lrun, then on PATH.
-std::optional<std::string> find_executable(const std::string& name, const Environment& environment) {
+std::optional<std::string> find_executable(const std::string& name,
+                                           const Environment& environment) {
   if (name.find('/') != std::string::npos) {
     return is_executable_file(name) ? std::optional(fs::absolute(name).string()) : std::nullopt;
   }
@@ -45,14 +46,16 @@ std::variant<std::vector<std::string>, UsageError> with_python(const RunCommand&
   if (chosen != environment.end()) {
     python = find_executable(chosen->second, environment);
     if (!python) {
-      return UsageError{"PYTHON_EXEC='" + chosen->second + "' is no executable file; name a Python interpreter"};
+      return UsageError{"PYTHON_EXEC='" + chosen->second +
+                        "' is no executable file; name a Python interpreter"};
     }
   } else {
     python = on_path("python3", environment);
     if (!python) python = on_path("python", environment);
     if (!python) {
       return UsageError{"'" + command.program.front() +
-                        "' needs Python, and neither python3 nor python is on PATH; install it or set PYTHON_EXEC"};
+                        "' needs Python, and neither python3 nor python is on PATH; install it or "
+                        "set PYTHON_EXEC"};
     }
   }
   std::vector<std::string> words{*python, "-u"};
@@ -69,7 +72,8 @@ UsageError why_not(const std::string& name) {
   if (name.find('/') != std::string::npos && fs::exists(name, ignored)) {
     return {"program '" + name + "' is not executable; run: chmod +x " + name};
   }
-  if (name.find('/') != std::string::npos) return {"program '" + name + "' does not exist; check the path"};
+  if (name.find('/') != std::string::npos)
+    return {"program '" + name + "' does not exist; check the path"};
   return {"program '" + name + "' was found neither beside lrun (" + own_folder() +
           ") nor on PATH; give its path, such as ./" + name};
 }

@@ -21,7 +21,8 @@ int usage(const std::string& sentence) {
 int run_agent(const RunCommand& command, Place place, const Environment& environment) {
   auto program = resolve_program(command, environment);
   if (auto* error = std::get_if<UsageError>(&program)) return usage(error->sentence);
-  AgentProcess process(command, std::move(place), std::get<std::vector<std::string>>(program), environment);
+  AgentProcess process(command, std::move(place), std::get<std::vector<std::string>>(program),
+                       environment);
   return process.run();
 }
 
@@ -54,7 +55,8 @@ int run_command(Role role, const RunCommand& command, const Environment& environ
     return usage("no program was given; write: lrun [options] PROGRAM [words of the program]");
   }
   if (role == Role::ServiceOnly && !command.program.empty()) {
-    return usage("lrun rendezvous runs no program, so '" + command.program.front() + "' has no place; leave it out");
+    return usage("lrun rendezvous runs no program, so '" + command.program.front() +
+                 "' has no place; leave it out");
   }
   try {
     return run_placed(role, command, environment);

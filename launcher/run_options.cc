@@ -38,8 +38,8 @@ std::optional<int> to_int(std::string_view text) {
 int int_between(const OptionValue& value, int low, int high) {
   const std::optional<int> number = to_int(value.text);
   if (!number || *number < low || *number > high) {
-    throw Refused{quoted(value) + " is not accepted: write a whole number from " + std::to_string(low) +
-                  " to " + std::to_string(high)};
+    throw Refused{quoted(value) + " is not accepted: write a whole number from " +
+                  std::to_string(low) + " to " + std::to_string(high)};
   }
   return *number;
 }
@@ -81,7 +81,8 @@ int slot_count(const OptionValue& value) {
   const std::optional<int> number = to_int(value.text);
   if (!number || *number < 1 || *number > kSlotsMax) {
     throw Refused{quoted(value) + " is not accepted: write a number of workers from 1 to " +
-                  std::to_string(kSlotsMax) + ", or cpu (here " + std::to_string(usable_cpus()) + ")"};
+                  std::to_string(kSlotsMax) + ", or cpu (here " + std::to_string(usable_cpus()) +
+                  ")"};
   }
   return *number;
 }
@@ -186,7 +187,9 @@ void read_workers(const ParsedOptions& parsed, RunOptions& options) {
   options.no_python = parsed.is_on("no-python");
   options.is_module = parsed.is_on("module");
   if (options.no_python && options.is_module) {
-    throw Refused{"--module and --no-python exclude each other: a module needs an interpreter; leave one out"};
+    throw Refused{
+        "--module and --no-python exclude each other: a module needs an interpreter; leave one "
+        "out"};
   }
   options.log_dir = parsed.text("log-dir");
   options.redirects = parsed.text("redirects");

@@ -1,4 +1,5 @@
-// The options of `lrun run`, `lrun agent` and `lrun rendezvous`: the table, and their checked values.
+// The options of `lrun run`, `lrun agent` and `lrun rendezvous`: the table, and their checked
+// values.
 //
 // Owns names, defaults and what is accepted; each refusal is one line, before anything starts.
 // Refuses to act. docs/lrun.md lists the same table; a test compares.
@@ -24,14 +25,14 @@ struct NodeRange {
 
 // Everything a run is told, checked. Fields that a scheduler may fill stay optional here.
 struct RunOptions {
-  std::optional<NodeRange> nodes;           // none: 1, or what the scheduler says
-  std::optional<int> slots;                 // workers on this node
+  std::optional<NodeRange> nodes;  // none: 1, or what the scheduler says
+  std::optional<int> slots;        // workers on this node
   bool standalone = false;
-  std::string endpoint;                     // as given: "host:port", "a,b", "unix:/path", or empty
+  std::string endpoint;  // as given: "host:port", "a,b", "unix:/path", or empty
   std::optional<std::string> run_id;
-  int rendezvous_port = 0;                  // 0: the system chooses
+  int rendezvous_port = 0;  // 0: the system chooses
   int max_restarts = 0;
-  std::string log_dir;                      // empty: a temporary folder
+  std::string log_dir;  // empty: a temporary folder
   std::string redirects = "0";
   std::string tee = "0";
   std::string role = "default";

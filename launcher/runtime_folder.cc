@@ -36,7 +36,8 @@ void make_private(const std::string& path) {
   const bool is_ours = ::lstat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
                        found.st_uid == ::geteuid() && (found.st_mode & 077) == 0;
   if (!is_ours) {
-    throw std::runtime_error("the folder " + path + " is not private to you (mode 0700 and yours); remove it, "
+    throw std::runtime_error("the folder " + path +
+                             " is not private to you (mode 0700 and yours); remove it, "
                              "or set XDG_RUNTIME_DIR to a folder of yours");
   }
 }
@@ -56,7 +57,8 @@ std::string safe_file_name(const std::string& text) {
   std::string name;
   bool is_changed = text.empty() || text.size() > kFileNameBytesMax - 9 || text[0] == '.';
   for (const char c : text) {
-    const bool is_safe = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
+    const bool is_safe =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
     name += is_safe ? c : '_';
     is_changed = is_changed || !is_safe;
   }
@@ -68,7 +70,8 @@ std::string safe_file_name(const std::string& text) {
 std::optional<Fd> lock_file(const std::string& path, int wait_ms) {
   Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.is_open()) {
-    throw std::runtime_error("cannot open " + path + " (" + std::strerror(errno) + "); check its folder");
+    throw std::runtime_error("cannot open " + path + " (" + std::strerror(errno) +
+                             "); check its folder");
   }
   for (int waited = 0;; waited += kLockPollMs) {
     if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return file;
@@ -82,11 +85,13 @@ void unlock_file(Fd& lock) {
   lock.reset();
 }
 
-NodeName claim_node_name(const std::string& folder, const std::string& host, const std::string& run_id) {
+NodeName claim_node_name(const std::string& folder, const std::string& host,
+                         const std::string& run_id) {
   make_private(folder + "/nodes");
   for (int index = 0; index < kAgentsOnOneMachineMax; ++index) {
     std::string name = index == 0 ? host : host + "#" + std::to_string(index);
-    const std::string path = folder + "/nodes/" + safe_file_name(run_id) + "." + safe_file_name(name) + ".lock";
+    const std::string path =
+        folder + "/nodes/" + safe_file_name(run_id) + "." + safe_file_name(name) + ".lock";
     if (auto lock = lock_file(path, 0)) return {std::move(name), std::move(*lock)};
   }
   throw std::runtime_error("more than " + std::to_string(kAgentsOnOneMachineMax) +

@@ -32,6 +32,7 @@ struct NodeName {
   std::string name;
   Fd lock;
 };
-NodeName claim_node_name(const std::string& folder, const std::string& host, const std::string& run_id);
+NodeName claim_node_name(const std::string& folder, const std::string& host,
+                         const std::string& run_id);
 
 }  // namespace lrun::launcher

@@ -42,7 +42,8 @@ bool has_several_tasks_a_node(const Environment& environment) {
   return tasks && std::any_of(tasks->begin(), tasks->end(), [](int count) { return count > 1; });
 }
 
-std::string run_id_of(const Environment& environment, const std::string& job, const std::string& step) {
+std::string run_id_of(const Environment& environment, const std::string& job,
+                      const std::string& step) {
   std::string id = job + "." + step;
   const long restarts = number(environment, "SLURM_RESTART_COUNT").value_or(0);
   if (restarts > 0) id += ".r" + std::to_string(restarts);
@@ -67,8 +68,9 @@ int slots_of(const Environment& environment) {
 
 UsageError unreadable(std::string_view name, const Environment& environment) {
   const auto found = text(environment, name);
-  return {std::string(name) + "='" + found.value_or("") +
-          "' cannot be understood; give --nnodes, --node-rank, --rdzv-endpoint and --rdzv-id yourself"};
+  return {
+      std::string(name) + "='" + found.value_or("") +
+      "' cannot be understood; give --nnodes, --node-rank, --rdzv-endpoint and --rdzv-id yourself"};
 }
 
 }  // namespace
@@ -79,12 +81,14 @@ Scheduler detect_scheduler(const Environment& environment) {
   const auto step = text(environment, "SLURM_STEP_ID");
   if (!step) {
     if (number(environment, "SLURM_NNODES").value_or(1) < 2) return NoScheduler{};
-    return OutsideStep{"this is a Slurm job of several nodes, but lrun was not started by srun: it runs on "
-                       "this node alone; write: srun --ntasks-per-node=1 lrun ..."};
+    return OutsideStep{
+        "this is a Slurm job of several nodes, but lrun was not started by srun: it runs on "
+        "this node alone; write: srun --ntasks-per-node=1 lrun ..."};
   }
   if (has_several_tasks_a_node(environment)) {
-    return UsageError{"srun started more than one task on this node, and lrun starts the workers itself; "
-                      "write: srun --ntasks-per-node=1 lrun --nproc N ..."};
+    return UsageError{
+        "srun started more than one task on this node, and lrun starts the workers itself; "
+        "write: srun --ntasks-per-node=1 lrun --nproc N ..."};
   }
   const auto list = first_text(environment, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"});
   const auto hosts = expand_node_list(list.value_or(""));

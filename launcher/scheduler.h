@@ -17,8 +17,8 @@ struct SlurmStep {
   int nodes = 1;
   int node_rank = 0;
   std::vector<std::string> hosts;
-  std::string run_id;        // "<job>.<step>[.r<restart>]"
-  int first_port = 0;        // of a small range; a taken one means: try the next
+  std::string run_id;  // "<job>.<step>[.r<restart>]"
+  int first_port = 0;  // of a small range; a taken one means: try the next
   int slots = 1;
 };
 

@@ -11,7 +11,8 @@ namespace {
 constexpr Duration kLingerPoll = std::chrono::milliseconds(20);
 constexpr Duration kLingerLimit = std::chrono::seconds(5);
 
-rendezvous::Config config_of(const RunOptions& options, const Place& place, bool may_have_predecessor) {
+rendezvous::Config config_of(const RunOptions& options, const Place& place,
+                             bool may_have_predecessor) {
   rendezvous::Config config;
   config.run_id = place.run_id;
   config.min_nodes = place.nodes.min;
@@ -40,8 +41,9 @@ class Linger : public std::enable_shared_from_this<Linger> {
   // at least one pause.
   void start() {
     const rendezvous::Status status = service_.status();
-    const bool has_others = std::any_of(status.nodes.begin(), status.nodes.end(),
-                                        [this](const auto& node) { return node.facts.node != except_; });
+    const bool has_others =
+        std::any_of(status.nodes.begin(), status.nodes.end(),
+                    [this](const auto& node) { return node.facts.node != except_; });
     if (!has_others) return on_done_();
     pause();
   }
@@ -77,7 +79,8 @@ class Linger : public std::enable_shared_from_this<Linger> {
 
 }  // namespace
 
-std::optional<rendezvous::Credentials> credentials_for(const RunOptions& options, const Place& place) {
+std::optional<rendezvous::Credentials> credentials_for(const RunOptions& options,
+                                                       const Place& place) {
   if (!options.tls_dir.empty()) return rendezvous::load_credentials(options.tls_dir);
   if (!place.leaves_machine || options.insecure_network) return std::nullopt;
   return rendezvous::load_or_make_credentials(rendezvous::user_tls_folder());
@@ -96,7 +99,8 @@ ServiceHost::ServiceHost(boost::asio::io_context& loop, prometheus::Registry& re
                  if (on_closed_) on_closed_();
                }) {}
 
-bool ServiceHost::listen(const Place& place, const std::optional<rendezvous::Credentials>& credentials,
+bool ServiceHost::listen(const Place& place,
+                         const std::optional<rendezvous::Credentials>& credentials,
                          bool insecure_network) {
   std::vector<std::vector<rendezvous::Endpoint>> tries;
   const rendezvous::Endpoint socket{.unix_path = place.socket, .host = "", .port = 0};
@@ -106,8 +110,9 @@ bool ServiceHost::listen(const Place& place, const std::optional<rendezvous::Cre
     try {
       server_ = std::make_unique<rendezvous::Server>(
           loop_, service_,
-          rendezvous::Server::Options{
-              .listen = endpoints, .credentials = credentials, .insecure_network = insecure_network},
+          rendezvous::Server::Options{.listen = endpoints,
+                                      .credentials = credentials,
+                                      .insecure_network = insecure_network},
           &metrics_);
       return true;
     } catch (const rendezvous::ListenError& error) {

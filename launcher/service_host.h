@@ -20,13 +20,14 @@ namespace lrun::launcher {
 
 // The keys for everything beyond this machine; none where they are not needed.
 // Throws rendezvous::CredentialsError.
-std::optional<rendezvous::Credentials> credentials_for(const RunOptions& options, const Place& place);
+std::optional<rendezvous::Credentials> credentials_for(const RunOptions& options,
+                                                       const Place& place);
 
 class ServiceHost {
  public:
   // `may_have_predecessor`: a service that may replace one that died, so agents may be running.
-  ServiceHost(boost::asio::io_context& loop, prometheus::Registry& registry, const RunOptions& options,
-              const Place& place, bool may_have_predecessor);
+  ServiceHost(boost::asio::io_context& loop, prometheus::Registry& registry,
+              const RunOptions& options, const Place& place, bool may_have_predecessor);
 
   // Opens the job's socket and the first free one of `place.listen`. False: every port is taken by
   // others. Throws rendezvous::ListenError for anything else.

@@ -12,8 +12,10 @@
 
 namespace lrun::launcher {
 
-std::unique_ptr<MetricsServer> serve_service_metrics(boost::asio::io_context& loop, const RunOptions& options,
-                                                     prometheus::Registry& registry, ServiceHost& host) {
+std::unique_ptr<MetricsServer> serve_service_metrics(boost::asio::io_context& loop,
+                                                     const RunOptions& options,
+                                                     prometheus::Registry& registry,
+                                                     ServiceHost& host) {
   if (!options.metrics_port) return nullptr;
   const auto health = [] { return Health{true, "the rendezvous runs"}; };
   const auto readiness = [&host] {
@@ -28,8 +30,8 @@ std::unique_ptr<MetricsServer> serve_service_metrics(boost::asio::io_context& lo
                              .port = *options.metrics_port,
                              .accepted_hosts = {host_name(), reachable_address()}},
       registry, [&host] { host.update_metrics(); }, health, readiness);
-  std::fprintf(stderr, "lrun: metrics of the rendezvous at http://%s:%d/metrics\n", options.metrics_address.c_str(),
-               server->port());
+  std::fprintf(stderr, "lrun: metrics of the rendezvous at http://%s:%d/metrics\n",
+               options.metrics_address.c_str(), server->port());
   return server;
 }
 
@@ -42,7 +44,8 @@ ServiceProcess::ServiceProcess(const RunOptions& options, Place place)
   metrics_server_ = serve_service_metrics(loop_, options, *registry_, *host_);
   signals_ = std::make_unique<Signals>(loop_, [this](int number) { signal_ = number; });
   if (const auto endpoint = host_->endpoint()) {
-    std::fprintf(stderr, "lrun: rendezvous of job %s at %s\n", place_.run_id.c_str(), to_string(*endpoint).c_str());
+    std::fprintf(stderr, "lrun: rendezvous of job %s at %s\n", place_.run_id.c_str(),
+                 to_string(*endpoint).c_str());
   }
 }
 

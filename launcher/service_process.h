@@ -39,7 +39,9 @@ class ServiceProcess {
 
 // The metrics port of a process that hosts a service without an agent of its own; none without the
 // option. Prints where it is.
-std::unique_ptr<MetricsServer> serve_service_metrics(boost::asio::io_context& loop, const RunOptions& options,
-                                                     prometheus::Registry& registry, ServiceHost& host);
+std::unique_ptr<MetricsServer> serve_service_metrics(boost::asio::io_context& loop,
+                                                     const RunOptions& options,
+                                                     prometheus::Registry& registry,
+                                                     ServiceHost& host);
 
 }  // namespace lrun::launcher

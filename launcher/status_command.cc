@@ -25,8 +25,10 @@ using rendezvous::Client;
 
 constexpr auto kTable = std::to_array<OptionSpec>({
     {"json", OptionKind::Switch, 0, "", "", "One JSON document on stdout.", "", false},
-    {"rdzv-endpoint", OptionKind::Value, 0, "HOST:PORT", "", "Ask there; none: jobs of this machine.", "", true},
-    {"rdzv-id", OptionKind::Value, 0, "NAME", "", "Name of the job; needed when several run.", "", true},
+    {"rdzv-endpoint", OptionKind::Value, 0, "HOST:PORT", "",
+     "Ask there; none: jobs of this machine.", "", true},
+    {"rdzv-id", OptionKind::Value, 0, "NAME", "", "Name of the job; needed when several run.", "",
+     true},
     {"tls", OptionKind::Value, 0, "DIR", "", "Folder with ca.crt, tls.crt and tls.key.", "", false},
     {"insecure-network", OptionKind::Switch, 0, "", "", "Speak without TLS.", "", false},
     {"timeout", OptionKind::Value, 0, "SECONDS", "5", "Longest wait for the answer.", "", false},
@@ -66,11 +68,13 @@ rendezvous::Status ask(Client::Options client) {
   const std::string where = to_string(client.endpoints.front());
   const auto answer = rendezvous::get_status_now(std::move(client));
   if (const auto* unreachable = std::get_if<rendezvous::Unreachable>(&answer)) {
-    throw Ended{unreachable->sentence.empty() ? "no rendezvous answered at " + where : unreachable->sentence,
+    throw Ended{unreachable->sentence.empty() ? "no rendezvous answered at " + where
+                                              : unreachable->sentence,
                 kExitRendezvous};
   }
   const auto& reply = std::get<Client::StatusAnswer>(answer);
-  if (const auto* refusal = std::get_if<Refusal>(&reply)) throw Ended{refusal->sentence, kExitRendezvous};
+  if (const auto* refusal = std::get_if<Refusal>(&reply))
+    throw Ended{refusal->sentence, kExitRendezvous};
   return std::get<rendezvous::Status>(reply);
 }
 
@@ -89,8 +93,10 @@ rendezvous::Status ask_this_machine(const ParsedOptions& options, const Client::
   }
   if (found.size() == 1) return found.front();
   if (found.empty()) {
-    throw Ended{wanted.empty() ? "no job of yours runs on this machine; for another machine give --rdzv-endpoint=HOST:PORT"
-                               : "no job named '" + wanted + "' runs on this machine; give --rdzv-endpoint=HOST:PORT",
+    throw Ended{wanted.empty() ? "no job of yours runs on this machine; for another machine give "
+                                 "--rdzv-endpoint=HOST:PORT"
+                               : "no job named '" + wanted +
+                                     "' runs on this machine; give --rdzv-endpoint=HOST:PORT",
                 kExitRendezvous};
   }
   std::string names;
@@ -103,7 +109,8 @@ std::size_t terminal_columns(const Environment& environment) {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   const auto found = environment.find("COLUMNS");
-  const long columns = found == environment.end() ? 0 : std::strtol(found->second.c_str(), nullptr, 10);
+  const long columns =
+      found == environment.end() ? 0 : std::strtol(found->second.c_str(), nullptr, 10);
   return columns > 0 ? static_cast<std::size_t>(columns) : kColumnsDefault;
 }
 
@@ -118,8 +125,9 @@ int show(const ParsedOptions& options, const Environment& environment) {
     add_credentials(options, client);
     status = ask(std::move(client));
   }
-  const std::string text = options.is_on("json") ? status_as_json(status)
-                                                 : status_as_text(status, terminal_columns(environment));
+  const std::string text = options.is_on("json")
+                               ? status_as_json(status)
+                               : status_as_text(status, terminal_columns(environment));
   std::fwrite(text.data(), 1, text.size(), stdout);
   return status_exit_code(status);
 }
@@ -135,10 +143,14 @@ int status_command(std::span<const std::string> words, const Environment& enviro
     const auto& line = std::get<CommandLine>(parsed);
     wants_json = line.options.is_on("json");
     if (line.options.is_on("help")) {
-      std::fputs(("usage: lrun status [options]\n\n" + help_for(kTable, terminal_columns(environment))).c_str(), stdout);
+      std::fputs(
+          ("usage: lrun status [options]\n\n" + help_for(kTable, terminal_columns(environment)))
+              .c_str(),
+          stdout);
       return kExitSucceeded;
     }
-    if (!line.program.empty()) throw Ended{"lrun status takes no word such as '" + line.program.front() + "'; leave it out"};
+    if (!line.program.empty())
+      throw Ended{"lrun status takes no word such as '" + line.program.front() + "'; leave it out"};
     return show(line.options, environment);
   } catch (const Ended& reason) {
     ended = reason;
@@ -146,7 +158,10 @@ int status_command(std::span<const std::string> words, const Environment& enviro
     ended = {error.what(), kExitUsage};
   }
   std::fprintf(stderr, "lrun status: %s\n", ended.sentence.c_str());
-  if (wants_json) std::fputs((nlohmann::json{{"schema", kStatusSchema}, {"error", ended.sentence}}.dump() + "\n").c_str(), stdout);
+  if (wants_json)
+    std::fputs((nlohmann::json{{"schema", kStatusSchema}, {"error", ended.sentence}}.dump() + "\n")
+                   .c_str(),
+               stdout);
   return ended.exit_code;
 }
 

@@ -25,14 +25,12 @@ Json as_json(const FirstCause& cause) {
 }
 
 Json as_json(const rendezvous::NodeStatus& node) {
-  Json json{{"node", node.facts.node.value},
-            {"role", word(node.role)},
-            {"state", word(node.state)},
-            {"draining", node.draining},
-            {"slots", node.facts.slots},
-            {"address", node.facts.address}};
+  Json json{{"node", node.facts.node.value}, {"role", word(node.role)},
+            {"state", word(node.state)},     {"draining", node.draining},
+            {"slots", node.facts.slots},     {"address", node.facts.address}};
   json["group_rank"] = node.assignment ? Json(node.assignment->group_rank.value) : Json();
-  json["first_global_rank"] = node.assignment ? Json(node.assignment->first_global_rank.value) : Json();
+  json["first_global_rank"] =
+      node.assignment ? Json(node.assignment->first_global_rank.value) : Json();
   json["step"] = node.progress.step;
   json["samples"] = node.progress.samples;
   json["samples_per_second"] = node.progress.samples_per_second;
@@ -41,9 +39,11 @@ Json as_json(const rendezvous::NodeStatus& node) {
 }
 
 int participants(const rendezvous::Status& status) {
-  return static_cast<int>(std::count_if(status.nodes.begin(), status.nodes.end(), [](const auto& node) {
-    return node.role == rendezvous::Role::Participant || node.role == rendezvous::Role::Finished;
-  }));
+  return static_cast<int>(
+      std::count_if(status.nodes.begin(), status.nodes.end(), [](const auto& node) {
+        return node.role == rendezvous::Role::Participant ||
+               node.role == rendezvous::Role::Finished;
+      }));
 }
 
 // Cut in the middle, so that both the head and the number at the end of a host name stay.
@@ -56,11 +56,13 @@ std::string fitted(const std::string& text, std::size_t width) {
 std::string row(const rendezvous::NodeStatus& node, std::size_t name_width) {
   std::string name = fitted(node.facts.node.value, name_width);
   name.resize(std::max(name.size(), name_width), ' ');
-  const std::string place = node.assignment ? std::to_string(node.assignment->group_rank.value) : "-";
+  const std::string place =
+      node.assignment ? std::to_string(node.assignment->group_rank.value) : "-";
   char line[160];
-  std::snprintf(line, sizeof line, "%5s %5d  %-11s %-9s %9lld %11.1f", place.c_str(), node.facts.slots,
-                std::string(word(node.role)).c_str(), std::string(word(node.state)).c_str(),
-                static_cast<long long>(node.progress.step), node.progress.samples_per_second);
+  std::snprintf(line, sizeof line, "%5s %5d  %-11s %-9s %9lld %11.1f", place.c_str(),
+                node.facts.slots, std::string(word(node.role)).c_str(),
+                std::string(word(node.state)).c_str(), static_cast<long long>(node.progress.step),
+                node.progress.samples_per_second);
   return name + line + (node.draining ? "  draining" : "");
 }
 
@@ -98,14 +100,17 @@ std::string status_as_text(const rendezvous::Status& status, std::size_t columns
   if (status.cause) out << "last failure: " << status.cause->sentence << "\n";
   if (status.nodes.empty()) return out.str();
   constexpr std::size_t kOtherColumns = 56;
-  const std::size_t name_width = std::max<std::size_t>(8, std::min<std::size_t>(32, columns - std::min(columns, kOtherColumns)));
-  out << std::string("NODE") + std::string(name_width - 4, ' ') << " RANK SLOTS  ROLE        STATE          STEP   SAMPLES/S\n";
+  const std::size_t name_width = std::max<std::size_t>(
+      8, std::min<std::size_t>(32, columns - std::min(columns, kOtherColumns)));
+  out << std::string("NODE") + std::string(name_width - 4, ' ')
+      << " RANK SLOTS  ROLE        STATE          STEP   SAMPLES/S\n";
   for (const auto& node : status.nodes) out << row(node, name_width) << "\n";
   return out.str();
 }
 
 int status_exit_code(const rendezvous::Status& status) {
-  if (status.outcome) return *status.outcome == Outcome::Succeeded ? kExitSucceeded : kExitWorkersFailed;
+  if (status.outcome)
+    return *status.outcome == Outcome::Succeeded ? kExitSucceeded : kExitWorkersFailed;
   return participants(status) < status.config.min_nodes ? kExitWorkersFailed : kExitSucceeded;
 }
 

@@ -11,7 +11,7 @@
 
 namespace lrun {
 
-// A point on the monotonic clock. Pure code receives it and never asks for it (style.md §2.2).
+// A point on the monotonic clock. Pure code receives it and never asks for it.
 using Instant = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 

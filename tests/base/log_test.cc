@@ -23,7 +23,9 @@ TEST(Log, WritesNumbersBareAsJson) {
 
 // L2: text from outside can neither forge a line nor drive the terminal.
 TEST(Log, EscapesWhatCouldForgeALineOrDriveATerminal) {
-  const std::string evil = "x\nlevel=error \x1b[2J\"\\ \xC2\x9B" "1m";
+  const std::string evil =
+      "x\nlevel=error \x1b[2J\"\\ \xC2\x9B"
+      "1m";
   const std::string logfmt = line(Format::Logfmt, {{"role", evil}});
   EXPECT_EQ(logfmt.find('\n'), std::string::npos);
   EXPECT_EQ(logfmt.find('\x1b'), std::string::npos);

@@ -18,12 +18,17 @@ class Failures(JobTest):
             self.assertRegex(one.text(), rf"exitcode\s*:\s*{code} ")
 
     def test_a_restart_begins_with_the_next_attempt(self):
-        worker = self.script("w", 'echo "attempt=$TORCHELASTIC_RESTART_COUNT rank=$RANK"\n'
-                                  'if [ $TORCHELASTIC_RESTART_COUNT = 0 ] && [ $RANK = 1 ]; then exit 3; fi\n')
+        worker = self.script(
+            "w",
+            'echo "attempt=$TORCHELASTIC_RESTART_COUNT rank=$RANK"\n'
+            'if [ $TORCHELASTIC_RESTART_COUNT = 0 ] && [ $RANK = 1 ]; then exit 3; fi\n',
+        )
         code, one = self.run_lrun("--nproc=2", "--max-restarts=1", worker)
         self.assertEqual(code, 0, one.text())
-        self.assertEqual(sorted(line for line in one.out if "attempt=1" in line),
-                         ["attempt=1 rank=0", "attempt=1 rank=1"])
+        self.assertEqual(
+            sorted(line for line in one.out if "attempt=1" in line),
+            ["attempt=1 rank=0", "attempt=1 rank=1"],
+        )
 
     # F2: at most N + 1 attempts.
     def test_the_budget_ends(self):
@@ -34,19 +39,33 @@ class Failures(JobTest):
 
     # F4, X20: one budget and one count for the job.
     def test_both_nodes_restart_together(self):
-        worker = self.script("w", 'echo "attempt=$TORCHELASTIC_RESTART_COUNT rank=$RANK"\n'
-                                  '[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0\n'
-                                  '[ $RANK = 3 ] && exit 9\nsleep 60 & wait\n')
-        code, one = self.run_lrun("--standalone", "--nnodes=2", "--nproc=2", "--max-restarts=1",
-                                  "--shutdown-timeout=5", worker)
+        worker = self.script(
+            "w",
+            'echo "attempt=$TORCHELASTIC_RESTART_COUNT rank=$RANK"\n'
+            '[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0\n'
+            '[ $RANK = 3 ] && exit 9\nsleep 60 & wait\n',
+        )
+        code, one = self.run_lrun(
+            "--standalone",
+            "--nnodes=2",
+            "--nproc=2",
+            "--max-restarts=1",
+            "--shutdown-timeout=5",
+            worker,
+        )
         self.assertEqual(code, 0, one.text())
         self.assertEqual(len([line for line in one.out if "attempt=1" in line]), 4, one.text())
 
     # B062: the first to fail is named, not those that were stopped.
     def test_the_first_cause_is_named(self):
-        worker = self.script("w", 'if [ $RANK = 3 ]; then sleep 0.3; exit 42; fi\n'
-                                  'trap "exit 143" TERM\nsleep 60 & wait\n')
-        code, one = self.run_lrun("--standalone", "--nnodes=2", "--nproc=2", "--shutdown-timeout=5", worker)
+        worker = self.script(
+            "w",
+            'if [ $RANK = 3 ]; then sleep 0.3; exit 42; fi\n'
+            'trap "exit 143" TERM\nsleep 60 & wait\n',
+        )
+        code, one = self.run_lrun(
+            "--standalone", "--nnodes=2", "--nproc=2", "--shutdown-timeout=5", worker
+        )
         self.assertEqual(code, 1, one.text())
         self.assertRegex(one.text(), r"exitcode\s*:\s*42 ")
         sentences = [line for line in one.err if "42" in line]
@@ -54,17 +73,26 @@ class Failures(JobTest):
 
     # B051: a worker that is killed alone is a failure, with the signal's name.
     def test_a_killed_worker_restarts_the_group(self):
-        worker = self.script("w", 'echo "up $TORCHELASTIC_RESTART_COUNT $RANK $$"\n'
-                                  '[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0\nsleep 60 & wait\n')
+        worker = self.script(
+            "w",
+            'echo "up $TORCHELASTIC_RESTART_COUNT $RANK $$"\n'
+            '[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0\nsleep 60 & wait\n',
+        )
         one = self.lrun("--nproc=2", "--max-restarts=1", "--shutdown-timeout=5", worker)
         lines = wait_for(lambda: len(one.out) == 2 and list(one.out), "both run", detail=one.text)
         os.kill(int(lines[0].split()[3]), signal.SIGKILL)
         self.assertEqual(one.wait(), 0, one.text())
 
     def test_signals_reach_the_workers(self):
-        worker = self.script("w", 'trap "echo got-term; exit 0" TERM\ntrap "echo got-int; exit 0" INT\n'
-                                  'echo up\nsleep 60 & wait\n')
-        for number, code, said in ((signal.SIGTERM, 143, "got-term"), (signal.SIGINT, 130, "got-int")):
+        worker = self.script(
+            "w",
+            'trap "echo got-term; exit 0" TERM\ntrap "echo got-int; exit 0" INT\n'
+            'echo up\nsleep 60 & wait\n',
+        )
+        for number, code, said in (
+            (signal.SIGTERM, 143, "got-term"),
+            (signal.SIGINT, 130, "got-int"),
+        ):
             one = self.lrun("--nproc=2", worker)
             wait_for(lambda one=one: one.out.count("up") == 2, "both run", detail=one.text)
             one.signal(number)
@@ -100,14 +128,22 @@ class Failures(JobTest):
 
     # "kill anything": an agent of a standalone job that is killed comes back.
     def test_a_killed_agent_comes_back(self):
-        worker = self.script("w", 'echo "up $WORLD_SIZE $GROUP_RANK $LRUN_GENERATION"\nsleep 300 & wait\n')
-        one = self.lrun("--standalone", "--nnodes=2", "--nproc=1", "--lease=2", "--heartbeat=0.3", worker)
+        worker = self.script(
+            "w", 'echo "up $WORLD_SIZE $GROUP_RANK $LRUN_GENERATION"\nsleep 300 & wait\n'
+        )
+        one = self.lrun(
+            "--standalone", "--nnodes=2", "--nproc=1", "--lease=2", "--heartbeat=0.3", worker
+        )
         wait_for(lambda: len(one.out) == 2, "both run", detail=one.text)
-        agents = [pid for pid in processes_with("LRUN_TEST_MARKER", self.marker) if is_agent(pid, one.pid)]
+        agents = [
+            pid for pid in processes_with("LRUN_TEST_MARKER", self.marker) if is_agent(pid, one.pid)
+        ]
         self.assertEqual(len(agents), 2, one.text())
         os.kill(agents[0], signal.SIGKILL)
         wait_for(lambda: len(one.out) == 4, "both run again", detail=one.text)
-        self.assertEqual(len({re.search(r"(\S+)$", line).group(1) for line in one.out}), 2, one.text())
+        self.assertEqual(
+            len({re.search(r"(\S+)$", line).group(1) for line in one.out}), 2, one.text()
+        )
         one.signal(signal.SIGTERM)
         self.assertEqual(one.wait(), 143, one.text())
 

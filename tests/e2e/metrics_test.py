@@ -34,12 +34,19 @@ def code_of(url):
 class Metrics(JobTest):
     def url_of(self, job, which):
         pattern = rf"metrics of {which}.* at (http\S+)/metrics"
-        found = wait_for(lambda: next((re.search(pattern, line) for line in job.err if re.search(pattern, line)), None),
-                         f"metrics of {which}", detail=job.text)
+        found = wait_for(
+            lambda: next(
+                (re.search(pattern, line) for line in job.err if re.search(pattern, line)), None
+            ),
+            f"metrics of {which}",
+            detail=job.text,
+        )
         return found.group(1)
 
     def test_a_node_alone(self):
-        job = self.lrun("--nproc=2", "--metrics-port=0", self.script("w", "echo up\nsleep 300 & wait\n"))
+        job = self.lrun(
+            "--nproc=2", "--metrics-port=0", self.script("w", "echo up\nsleep 300 & wait\n")
+        )
         wait_for(lambda: job.out.count("up") == 2, "it runs", detail=job.text)
         url = self.url_of(job, "node")
         self.assertEqual(code_of(url + "/healthz"), 200)
@@ -60,11 +67,24 @@ class Metrics(JobTest):
         self.assertEqual(job.wait(), 143)
 
     def test_each_agent_of_one_machine_has_its_own(self):
-        job = self.lrun("--standalone", "--nnodes=2", "--metrics-port=0", self.script("w", "echo up\nsleep 300 & wait\n"))
+        job = self.lrun(
+            "--standalone",
+            "--nnodes=2",
+            "--metrics-port=0",
+            self.script("w", "echo up\nsleep 300 & wait\n"),
+        )
         wait_for(lambda: job.out.count("up") == 2, "it runs", detail=job.text)
-        urls = wait_for(lambda: (lambda found: found if len(found) == 3 else None)(
-            {match.group(1) for match in (re.search(r"at (http\S+)/metrics", line) for line in job.err) if match}),
-            "three ports", detail=job.text)
+        urls = wait_for(
+            lambda: (lambda found: found if len(found) == 3 else None)(
+                {
+                    match.group(1)
+                    for match in (re.search(r"at (http\S+)/metrics", line) for line in job.err)
+                    if match
+                }
+            ),
+            "three ports",
+            detail=job.text,
+        )
         nodes = [scrape(url + "/metrics") for url in urls]
         self.assertEqual(sum("lrun_agent_slots" in series for series in nodes), 2)
         self.assertEqual(sum(series.get("lrun_rendezvous_leader", 0) for series in nodes), 1)

@@ -1,7 +1,7 @@
 """Starts real lrun processes in a world of their own, and leaves nothing behind.
 
-Every test gets a temporary folder that is also home, runtime and log folder, so that it neither sees
-nor disturbs other jobs of the user. Processes are started in sessions of their own and ended by pid.
+Every test gets a temporary folder that is also home, runtime and log folder, so that it neither
+sees nor disturbs other jobs of the user. Processes get sessions of their own and end by pid.
 """
 
 import json
@@ -15,10 +15,14 @@ import threading
 import time
 import unittest
 
-BIN = os.environ.get("LRUN_BIN", os.path.join(os.path.dirname(__file__), "..", "..", "build", "bin"))
+BIN = os.environ.get(
+    "LRUN_BIN", os.path.join(os.path.dirname(__file__), "..", "..", "build", "bin")
+)
 LRUN = os.path.join(BIN, "lrun")
 TRAIN = os.path.join(BIN, "lrun-train")
-LIMIT = 60  # seconds until something that should have happened counts as missing; machines are shared
+LIMIT = (
+    60  # seconds until something that should have happened counts as missing; machines are shared
+)
 
 
 class Launched:
@@ -26,11 +30,20 @@ class Launched:
 
     def __init__(self, words, environment, folder, stdin=subprocess.DEVNULL):
         self.words = words
-        self.process = subprocess.Popen(words, env=environment, cwd=folder, stdin=stdin,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        self.process = subprocess.Popen(
+            words,
+            env=environment,
+            cwd=folder,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         self.out, self.err = [], []
-        self._threads = [threading.Thread(target=self._read, args=pair, daemon=True)
-                         for pair in ((self.process.stdout, self.out), (self.process.stderr, self.err))]
+        self._threads = [
+            threading.Thread(target=self._read, args=pair, daemon=True)
+            for pair in ((self.process.stdout, self.out), (self.process.stderr, self.err))
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -47,7 +60,9 @@ class Launched:
         try:
             code = self.process.wait(limit)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"{' '.join(self.words)} did not end within {limit} s\n{self.text()}") from None
+            raise AssertionError(
+                f"{' '.join(self.words)} did not end within {limit} s\n{self.text()}"
+            ) from None
         self.close()
         return code
 
@@ -99,15 +114,23 @@ def processes_with(variable, value):
 
 
 class JobTest(unittest.TestCase):
-    """A test with a folder, a marker in the environment of everything it starts, and a clean end."""
+    """A test with a folder, a marker in the environment of all it starts, and a clean end."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="lrun-e2e-")
         self.marker = os.path.basename(self.folder)
-        self.environment = {name: value for name, value in os.environ.items()
-                            if not name.startswith(("LRUN_", "PET_", "SLURM_", "TORCHELASTIC_"))}
-        self.environment.update(HOME=self.folder, XDG_RUNTIME_DIR=self.folder, XDG_CONFIG_HOME=self.folder,
-                                TMPDIR=self.folder, LRUN_TEST_MARKER=self.marker)
+        self.environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("LRUN_", "PET_", "SLURM_", "TORCHELASTIC_"))
+        }
+        self.environment.update(
+            HOME=self.folder,
+            XDG_RUNTIME_DIR=self.folder,
+            XDG_CONFIG_HOME=self.folder,
+            TMPDIR=self.folder,
+            LRUN_TEST_MARKER=self.marker,
+        )
         self.launched = []
 
     def tearDown(self):
@@ -131,7 +154,9 @@ class JobTest(unittest.TestCase):
         self.assertFalse(names, "processes were left behind")
 
     def lrun(self, *words, environment=None):
-        one = Launched([LRUN, *map(str, words)], {**self.environment, **(environment or {})}, self.folder)
+        one = Launched(
+            [LRUN, *map(str, words)], {**self.environment, **(environment or {})}, self.folder
+        )
         self.launched.append(one)
         return one
 
@@ -149,8 +174,15 @@ class JobTest(unittest.TestCase):
 
     def status(self, *words):
         """What `lrun status --json` says, or None while no service answers."""
-        done = subprocess.run([LRUN, "status", "--json", *words], env=self.environment, cwd=self.folder,
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIMIT, check=False)
+        done = subprocess.run(
+            [LRUN, "status", "--json", *words],
+            env=self.environment,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=LIMIT,
+            check=False,
+        )
         try:
             answer = json.loads(done.stdout)
         except ValueError:

@@ -7,13 +7,17 @@ import socket
 
 from support import JobTest, main, wait_for
 
-WORKER = 'echo "rank=$RANK world=$WORLD_SIZE generation=$LRUN_GENERATION run=$TORCHELASTIC_RUN_ID"\n'
+WORKER = (
+    'echo "rank=$RANK world=$WORLD_SIZE generation=$LRUN_GENERATION run=$TORCHELASTIC_RUN_ID"\n'
+)
 # Says what it is, then works until it is told to stop.
 LONG_WORKER = WORKER.replace("echo", "echo up") + "sleep 300 & wait\n"
 
 
 def ranks(lines):
-    return sorted(int(match.group(1)) for match in (re.match(r"rank=(\d+) ", line) for line in lines) if match)
+    return sorted(
+        int(match.group(1)) for match in (re.match(r"rank=(\d+) ", line) for line in lines) if match
+    )
 
 
 class Terminals(JobTest):
@@ -22,7 +26,8 @@ class Terminals(JobTest):
         self.assertEqual(code, 0, one.text())
         self.assertEqual(ranks(one.out), [0, 1, 2], one.text())
 
-    # T10: two terminals and no endpoint: the first prints the line for other nodes, the second finds it.
+    # T10: two terminals and no endpoint: the first prints the line for other nodes, the second
+    # finds it.
     def test_two_terminals_form_one_job(self):
         worker = self.script("w", WORKER)
         words = ("--nnodes=2", "--nproc=4", worker)
@@ -42,8 +47,11 @@ class Terminals(JobTest):
     def test_the_printed_line_joins(self):
         worker = self.script("w", WORKER)
         first = self.lrun("--nnodes=2", "--nproc=2", worker)
-        line = wait_for(lambda: next((text for text in first.err if "--rdzv-endpoint=" in text), None),
-                        "the line for other nodes", detail=first.text)
+        line = wait_for(
+            lambda: next((text for text in first.err if "--rdzv-endpoint=" in text), None),
+            "the line for other nodes",
+            detail=first.text,
+        )
         second = self.lrun(*line.split()[1:])
         self.assertEqual(second.wait(), 0, second.text())
         self.assertEqual(first.wait(), 0, first.text())
@@ -81,7 +89,9 @@ class Terminals(JobTest):
             self.assertEqual(ranks(job.out), [0, 1])
 
     def test_standalone_nodes(self):
-        code, one = self.run_lrun("--standalone", "--nnodes=2", "--nproc=2", self.script("w", WORKER))
+        code, one = self.run_lrun(
+            "--standalone", "--nnodes=2", "--nproc=2", self.script("w", WORKER)
+        )
         self.assertEqual(code, 0, one.text())
         self.assertEqual(ranks(one.out), [0, 1, 2, 3], one.text())
 
@@ -99,24 +109,41 @@ class Terminals(JobTest):
 
     # E14, B026: bounded, and the code differs from a worker's failure.
     def test_nobody_serves(self):
-        code, one = self.run_lrun("agent", f"--rdzv-endpoint=127.0.0.1:{free_port()}", "--join-timeout=1", "true")
+        code, one = self.run_lrun(
+            "agent", f"--rdzv-endpoint=127.0.0.1:{free_port()}", "--join-timeout=1", "true"
+        )
         self.assertEqual(code, 3, one.text())
         code, one = self.run_lrun("--nnodes=2", "--join-timeout=1", "true")
         self.assertEqual(code, 3, one.text())
         self.assertIn("1 of at least 2 nodes", one.text())
 
-    # Done when: kill -9 of one whole lrun and its restart, down to one node and back to two. B029, B032.
+    # Done when: kill -9 of one whole lrun and its restart, down to one node and back to two. B029,
+    # B032.
     def test_elastic_loses_a_node_and_gets_it_back(self):
-        words = ("--nnodes=1:2", "--nproc=2", "--last-call=1", "--lease=2", "--heartbeat=0.3",
-                 self.script("w", LONG_WORKER))
+        words = (
+            "--nnodes=1:2",
+            "--nproc=2",
+            "--last-call=1",
+            "--lease=2",
+            "--heartbeat=0.3",
+            self.script("w", LONG_WORKER),
+        )
         first = self.lrun(*words)
         wait_for(lambda: self.status(), "the first serves", detail=first.text)
         second = self.lrun(*words)
-        wait_for(lambda: self.world_of(first) == 4 and self.world_of(second) == 4, "four workers", detail=first.text)
+        wait_for(
+            lambda: self.world_of(first) == 4 and self.world_of(second) == 4,
+            "four workers",
+            detail=first.text,
+        )
         os.kill(second.pid, signal.SIGKILL)
         wait_for(lambda: self.world_of(first) == 2, "down to one node", detail=first.text)
         third = self.lrun(*words)
-        wait_for(lambda: self.world_of(first) == 4 and self.world_of(third) == 4, "back to two", detail=first.text)
+        wait_for(
+            lambda: self.world_of(first) == 4 and self.world_of(third) == 4,
+            "back to two",
+            detail=first.text,
+        )
         self.assertIsNone(first.process.poll(), "the survivor kept its process")
         status = self.status()
         self.assertEqual(status["restarts_spent"], 0, "membership changes are free")

@@ -1,4 +1,4 @@
-"""The promise, on real images: the same final weights whatever the number of workers and whoever dies."""
+"""The promise, on real images: one final hash, whatever the number of workers and whoever dies."""
 
 import os
 import random
@@ -8,21 +8,35 @@ import time
 
 from support import TRAIN, JobTest, Launched, main, wait_for
 
-CONFIG = os.path.join(os.path.dirname(__file__), "..", "..", "trainer", "examples", "fashion_mnist.yaml")
+CONFIG = os.path.join(
+    os.path.dirname(__file__), "..", "..", "trainer", "examples", "fashion_mnist.yaml"
+)
 STEPS = 120
 KILLS = 3
 LIMIT = 180
 
 
 def hash_of(lines):
-    found = [match.group(1) for match in (re.search(r"weights sha256: ([0-9a-f]{64})", line) for line in lines) if match]
+    found = [
+        match.group(1)
+        for match in (re.search(r"weights sha256: ([0-9a-f]{64})", line) for line in lines)
+        if match
+    ]
     return found[-1] if found else None
 
 
 class Training(JobTest):
     def words(self, name, *overrides):
-        return (TRAIN, "fit", "--config", CONFIG, f"trainer.default_root_dir={self.folder}/{name}",
-                f"trainer.max_steps={STEPS}", "checkpoint.every_n_train_steps=20", *overrides)
+        return (
+            TRAIN,
+            "fit",
+            "--config",
+            CONFIG,
+            f"trainer.default_root_dir={self.folder}/{name}",
+            f"trainer.max_steps={STEPS}",
+            "checkpoint.every_n_train_steps=20",
+            *overrides,
+        )
 
     def alone(self):
         one = Launched(list(self.words("alone")), self.environment, self.folder)
@@ -36,12 +50,19 @@ class Training(JobTest):
         for workers, strategy in ((2, "ddp"), (3, "zero1"), (4, "ddp")):
             with self.subTest(workers=workers, strategy=strategy):
                 name = f"w{workers}"
-                code, one = self.run_lrun(f"--nproc={workers}", *self.words(name, f"strategy={strategy}"), limit=LIMIT)
+                code, one = self.run_lrun(
+                    f"--nproc={workers}", *self.words(name, f"strategy={strategy}"), limit=LIMIT
+                )
                 self.assertEqual(code, 0, one.text())
                 self.assertEqual(hash_of(one.out), expected, one.text())
         with self.subTest("killed"):
-            one = self.lrun("--standalone", "--nnodes=2", "--nproc=2", f"--max-restarts={KILLS + 2}",
-                            *self.words("killed", "strategy=zero1"))
+            one = self.lrun(
+                "--standalone",
+                "--nnodes=2",
+                "--nproc=2",
+                f"--max-restarts={KILLS + 2}",
+                *self.words("killed", "strategy=zero1"),
+            )
             kills = self.kill_workers(one)
             self.assertEqual(one.wait(LIMIT), 0, one.text())
             self.assertGreaterEqual(kills, 1, "the job ended before anybody was killed")
@@ -50,16 +71,24 @@ class Training(JobTest):
             self.assertEqual(len(charged), kills, one.text())
 
     def kill_workers(self, job):
-        """kill -9 of a random worker at random moments of training, each time once it trains again."""
+        """kill -9 of a random worker at random moments, each time once it trains again."""
         choice = random.Random(7)
         kills = 0
         for generation in range(1, KILLS + 1):
             start = re.compile(r"step \d+|resumed at step")
             try:
-                wait_for(lambda: job.process.poll() is not None or
-                         sum("training cnn" in line for line in job.out) >= generation, "it trains", detail=job.text)
-                wait_for(lambda: job.process.poll() is not None or any(start.search(line) for line in job.out[-3:]),
-                         "steps go by", detail=job.text)
+                wait_for(
+                    lambda: job.process.poll() is not None
+                    or sum("training cnn" in line for line in job.out) >= generation,
+                    "it trains",
+                    detail=job.text,
+                )
+                wait_for(
+                    lambda: job.process.poll() is not None
+                    or any(start.search(line) for line in job.out[-3:]),
+                    "steps go by",
+                    detail=job.text,
+                )
             except AssertionError:
                 if job.process.poll() is None:
                     raise
@@ -84,7 +113,8 @@ class Training(JobTest):
                 continue
         return sorted(found)
 
-    # A worker's last checkpoint is complete, or there is an earlier one: the run goes on from it by itself.
+    # A worker's last checkpoint is complete, or there is an earlier one: the run goes on from it by
+    # itself.
     def test_stops_in_order_and_goes_on(self):
         one = self.lrun("--nproc=2", *self.words("stopped", "trainer.max_steps=100000"))
         wait_for(lambda: any("step" in line for line in one.out), "steps go by", detail=one.text)
@@ -95,7 +125,11 @@ class Training(JobTest):
         self.assertTrue([name for name in saved if "partial" not in name], one.text())
 
     def test_bad_data_is_refused_before_anything_starts(self):
-        one = Launched(list(self.words("bad", f"data.path={self.folder}/nowhere")), self.environment, self.folder)
+        one = Launched(
+            list(self.words("bad", f"data.path={self.folder}/nowhere")),
+            self.environment,
+            self.folder,
+        )
         self.launched.append(one)
         self.assertEqual(one.wait(LIMIT), 2, one.text())
         self.assertEqual(len(one.err), 1, one.text())

@@ -43,7 +43,9 @@ class Usage(JobTest):
 
     def test_bad_port(self):
         for port in ("70000", "x", "-1"):
-            self.assertIn(f"127.0.0.1:{port}", self.refused(f"--rdzv-endpoint=127.0.0.1:{port}", "true"))
+            self.assertIn(
+                f"127.0.0.1:{port}", self.refused(f"--rdzv-endpoint=127.0.0.1:{port}", "true")
+            )
 
     def test_variables_are_checked_like_options(self):
         self.assertIn("PET_NNODES='2:1'", self.refused("true", environment={"PET_NNODES": "2:1"}))

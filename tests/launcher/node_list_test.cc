@@ -25,7 +25,8 @@ TEST(NodeList, ExpandsWhatScontrolExpands) {
 }
 
 TEST(NodeList, RefusesWhatIsNoList) {
-  for (const char* text : {"", "a[1-3]b", "a[", "a[]", "a[1-", "a[3-1]", "a[x]", ",", "a,,b", "a,", "a[1-999999999]"}) {
+  for (const char* text : {"", "a[1-3]b", "a[", "a[]", "a[1-", "a[3-1]", "a[x]", ",", "a,,b", "a,",
+                           "a[1-999999999]"}) {
     EXPECT_EQ(joined(text), "refused") << text;
   }
 }

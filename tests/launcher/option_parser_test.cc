@@ -56,8 +56,10 @@ TEST(OptionParser, TakesLettersWithAndWithoutBlank) {
 
 // B076: everything after the program reaches it verbatim.
 TEST(OptionParser, StopsAtTheProgram) {
-  const CommandLine line = accepted({"--nproc=1", "w_args", "--log", "x", "--r=16", "--nnodes", "7", "--help"});
-  EXPECT_THAT(line.program, ElementsAre("w_args", "--log", "x", "--r=16", "--nnodes", "7", "--help"));
+  const CommandLine line =
+      accepted({"--nproc=1", "w_args", "--log", "x", "--r=16", "--nnodes", "7", "--help"});
+  EXPECT_THAT(line.program,
+              ElementsAre("w_args", "--log", "x", "--r=16", "--nnodes", "7", "--help"));
   EXPECT_EQ(line.options.text("nnodes"), "1:1");
   EXPECT_THAT(accepted({"--", "--odd-name", "x"}).program, ElementsAre("--odd-name", "x"));
 }
@@ -84,7 +86,8 @@ TEST(OptionParser, SwitchesTakeTheUsualWords) {
     EXPECT_TRUE(accepted({"p"}, {{"PET_STANDALONE", on}}).options.is_on("standalone")) << on;
   }
   EXPECT_FALSE(accepted({"p"}, {{"PET_STANDALONE", "0"}}).options.is_on("standalone"));
-  EXPECT_TRUE(accepted({"--standalone", "p"}, {{"PET_STANDALONE", "0"}}).options.is_on("standalone"));
+  EXPECT_TRUE(
+      accepted({"--standalone", "p"}, {{"PET_STANDALONE", "0"}}).options.is_on("standalone"));
   EXPECT_THAT(refused({"p"}, {{"PET_STANDALONE", "maybe"}}), HasSubstr("PET_STANDALONE='maybe'"));
   EXPECT_FALSE(accepted({"--standalone=no", "p"}).options.is_on("standalone"));
 }

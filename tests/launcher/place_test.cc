@@ -19,7 +19,8 @@ class PlaceTest : public ::testing::Test {
   PlaceTest() { ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1); }
   ~PlaceTest() override { ::unsetenv("XDG_RUNTIME_DIR"); }
 
-  Place placed(std::vector<std::string> words, Role role = Role::Run, const Scheduler& scheduler = NoScheduler{}) {
+  Place placed(std::vector<std::string> words, Role role = Role::Run,
+               const Scheduler& scheduler = NoScheduler{}) {
     auto chosen = choose(std::move(words), role, scheduler);
     if (auto* error = std::get_if<UsageError>(&chosen)) {
       ADD_FAILURE() << error->sentence;
@@ -96,7 +97,12 @@ TEST_F(PlaceTest, RefusesAnAgentWithoutService) {
 }
 
 TEST_F(PlaceTest, SlurmsFirstHostServes) {
-  SlurmStep step{.nodes = 2, .node_rank = 0, .hosts = {"n1", "n2"}, .run_id = "17.0", .first_port = 20000, .slots = 3};
+  SlurmStep step{.nodes = 2,
+                 .node_rank = 0,
+                 .hosts = {"n1", "n2"},
+                 .run_id = "17.0",
+                 .first_port = 20000,
+                 .slots = 3};
   Place first = placed({}, Role::Run, step);
   EXPECT_TRUE(first.serves);
   EXPECT_EQ(first.run_id, "17.0");

@@ -19,8 +19,9 @@ class Program : public ::testing::Test {
   std::string make_file(const std::string& name, bool is_executable) {
     const std::string path = folder_.file(name);
     std::ofstream(path) << "#!/bin/sh\n";
-    const auto mode = is_executable ? std::filesystem::perms::owner_all
-                                    : std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
+    const auto mode =
+        is_executable ? std::filesystem::perms::owner_all
+                      : std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
     std::filesystem::permissions(path, mode);
     return path;
   }

@@ -61,7 +61,8 @@ TEST(RunOptions, RefusesImpossibleSlots) {
 // B001, A26: what can never be dialled is refused before anything starts.
 TEST(RunOptions, RefusesImpossiblePorts) {
   for (const char* text : {"h:70000", "h:x", "h:-1", "[::1]:70000"}) {
-    EXPECT_THAT(refused({std::string("--rdzv-endpoint=") + text}), HasSubstr("--rdzv-endpoint")) << text;
+    EXPECT_THAT(refused({std::string("--rdzv-endpoint=") + text}), HasSubstr("--rdzv-endpoint"))
+        << text;
   }
   EXPECT_EQ(accepted({"--rdzv-endpoint=h:29400"}).endpoint, "h:29400");
   EXPECT_EQ(accepted({"--rdzv-endpoint=h"}).endpoint, "h");

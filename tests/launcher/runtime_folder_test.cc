@@ -32,7 +32,8 @@ TEST_F(RuntimeFolder, IsPrivate) {
 
 TEST_F(RuntimeFolder, RefusesOneThatIsOpenToOthers) {
   ::chmod(runtime_folder().c_str(), 0777);
-  EXPECT_THAT([] { runtime_folder(); }, ::testing::ThrowsMessage<std::runtime_error>(HasSubstr("not private")));
+  EXPECT_THAT([] { runtime_folder(); },
+              ::testing::ThrowsMessage<std::runtime_error>(HasSubstr("not private")));
 }
 
 TEST_F(RuntimeFolder, RefusesALink) {
@@ -57,7 +58,8 @@ TEST_F(RuntimeFolder, NodeNamesAreHeldUntilReleased) {
   EXPECT_EQ(second.name, "host#1");
   EXPECT_EQ(claim_node_name(folder, "host", "another").name, "host") << "names belong to a job";
   first.lock.reset();
-  EXPECT_EQ(claim_node_name(folder, "host", "job").name, "host") << "a restarted agent gets its name back";
+  EXPECT_EQ(claim_node_name(folder, "host", "job").name, "host")
+      << "a restarted agent gets its name back";
 }
 
 TEST_F(RuntimeFolder, LocksExclude) {

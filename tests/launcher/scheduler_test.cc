@@ -9,10 +9,14 @@ namespace {
 using ::testing::HasSubstr;
 
 Environment step() {
-  return {{"SLURM_JOB_ID", "17"},           {"SLURM_STEP_ID", "0"},
-          {"SLURM_STEP_NUM_NODES", "2"},    {"SLURM_NODEID", "1"},
-          {"SLURM_STEP_NODELIST", "n[2-3]"}, {"SLURM_JOB_NODELIST", "n[1-3]"},
-          {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"}, {"SLURM_LOCALID", "0"}};
+  return {{"SLURM_JOB_ID", "17"},
+          {"SLURM_STEP_ID", "0"},
+          {"SLURM_STEP_NUM_NODES", "2"},
+          {"SLURM_NODEID", "1"},
+          {"SLURM_STEP_NODELIST", "n[2-3]"},
+          {"SLURM_JOB_NODELIST", "n[1-3]"},
+          {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+          {"SLURM_LOCALID", "0"}};
 }
 
 TEST(Scheduler, ReadsAStepOfSrun) {
@@ -54,7 +58,8 @@ TEST(Scheduler, CountsDevices) {
 TEST(Scheduler, SeveralTasksANodeAreRefused) {
   Environment environment = step();
   environment["SLURM_STEP_TASKS_PER_NODE"] = "2(x2)";
-  EXPECT_THAT(std::get<UsageError>(detect_scheduler(environment)).sentence, HasSubstr("--ntasks-per-node=1"));
+  EXPECT_THAT(std::get<UsageError>(detect_scheduler(environment)).sentence,
+              HasSubstr("--ntasks-per-node=1"));
 }
 
 // S6: started from the batch script.
@@ -69,10 +74,12 @@ TEST(Scheduler, OutsideAStepRunsHereAlone) {
 TEST(Scheduler, UnreadableVariablesAreNamed) {
   Environment environment = step();
   environment["SLURM_STEP_NODELIST"] = "n[2-";
-  EXPECT_THAT(std::get<UsageError>(detect_scheduler(environment)).sentence, HasSubstr("SLURM_STEP_NODELIST='n[2-'"));
+  EXPECT_THAT(std::get<UsageError>(detect_scheduler(environment)).sentence,
+              HasSubstr("SLURM_STEP_NODELIST='n[2-'"));
   environment = step();
   environment["SLURM_NODEID"] = "2";
-  EXPECT_THAT(std::get<UsageError>(detect_scheduler(environment)).sentence, HasSubstr("SLURM_NODEID='2'"));
+  EXPECT_THAT(std::get<UsageError>(detect_scheduler(environment)).sentence,
+              HasSubstr("SLURM_NODEID='2'"));
 }
 
 }  // namespace
