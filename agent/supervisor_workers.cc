@@ -76,8 +76,8 @@ void Supervisor::Impl::on(const WorkerExited& event) {
   }
 }
 
-// Its victims' complaints came first and stopped the group, but it had died before: of a signal that
-// this agent has not sent.
+// Its victims' complaints came first and stopped the group, but it had died before: of a signal
+// that this agent has not sent.
 bool Supervisor::Impl::is_belated_culprit(const Worker& worker, const ExitStatus& status) const {
   const bool only_victims_known = verdict_at && !causes.has_culprit();
   const bool is_ours = worker.was_killed || status.code == SIGTERM || status.code == drain_signal;

@@ -22,16 +22,16 @@ enum class Outcome { Succeeded, Failed, Stopped, NoProgress };
 
 // Kinds of a failure's first cause. Each has one sentence in agent/root_cause.
 enum class FailureKind {
-  ExitCode,      // a worker ended with a code other than 0
-  Signal,        // a worker was ended by a signal that the agent did not send
-  OutOfMemory,   // … by the kernel's memory killer
-  Stalled,       // alive, no progress within the stall time-out
-  SpawnFailed,   // could not be started
-  Reported,      // said `failed` on its channel
-  NodeLost,      // the agent vanished
-  LeaseLost,     // the agent had to fence itself
-  Interrupted,   // the user's signal
-  Refused,       // rendezvous unreachable, closed or refusing
+  ExitCode,     // a worker ended with a code other than 0
+  Signal,       // a worker was ended by a signal that the agent did not send
+  OutOfMemory,  // … by the kernel's memory killer
+  Stalled,      // alive, no progress within the stall time-out
+  SpawnFailed,  // could not be started
+  Reported,     // said `failed` on its channel
+  NodeLost,     // the agent vanished
+  LeaseLost,    // the agent had to fence itself
+  Interrupted,  // the user's signal
+  Refused,      // rendezvous unreachable, closed or refusing
 };
 
 // The first failure of a job or generation; everything later is a consequence.
@@ -53,9 +53,9 @@ struct NodeFacts {
   Incarnation incarnation;
   int slots = 1;
   std::string role = "default";
-  std::string address;                     // where peers reach this node's workers
-  int master_port = 0;                     // a port the agent keeps bound for its group rank 0
-  std::optional<GroupRank> fixed_rank;     // static rendezvous and schedulers that number nodes
+  std::string address;                        // where peers reach this node's workers
+  int master_port = 0;                        // a port the agent keeps bound for its group rank 0
+  std::optional<GroupRank> fixed_rank;        // static rendezvous and schedulers that number nodes
   std::map<std::string, std::string> labels;  // topology, such as rack or switch
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
@@ -72,17 +72,24 @@ struct Assignment {
   GlobalRank first_global_rank;  // of local rank 0
   int slots = 1;
   int world_size = 1;
-  int first_role_rank = 0;       // rank within the agent's role of local rank 0
+  int first_role_rank = 0;  // rank within the agent's role of local rank 0
   int role_world_size = 1;
-  std::string master_addr;       // address and port of the node of group rank 0
+  std::string master_addr;  // address and port of the node of group rank 0
   int master_port = 0;
-  int restarts_spent = 0;        // of the whole job's budget
+  int restarts_spent = 0;  // of the whole job's budget
   GenerationReason reason = GenerationReason::Start;
   friend bool operator==(const Assignment&, const Assignment&) = default;
 };
 
 // Why a participant is told to form a new group.
-enum class RejoinReason { GenerationEnded, NodeJoined, NodeLost, NodeDrained, WorkerFailed, Unknown };
+enum class RejoinReason {
+  GenerationEnded,
+  NodeJoined,
+  NodeLost,
+  NodeDrained,
+  WorkerFailed,
+  Unknown
+};
 
 // Orders in replies to heartbeats and held watches.
 struct Continue {
@@ -276,9 +283,9 @@ struct LagMeasured {
 // A deadline has come.
 struct TimePassed {};
 
-using Event = std::variant<JoinReceived, HeartbeatReceived, WatchReceived, LeaveReceived,
-                           PublishReceived, LookupReceived, DrainReceived, StopReceived, CallEnded,
-                           LagMeasured, TimePassed>;
+using Event =
+    std::variant<JoinReceived, HeartbeatReceived, WatchReceived, LeaveReceived, PublishReceived,
+                 LookupReceived, DrainReceived, StopReceived, CallEnded, LagMeasured, TimePassed>;
 
 // --- actions: what the machine orders ------------------------------------------------------------
 

@@ -198,8 +198,8 @@ TEST_F(Active, DoesNotMissWhoHasFinished) {
   EXPECT_EQ(status().outcome, Outcome::Succeeded);
 }
 
-// Found by the simulation (seed 104564): the lease of a finished node, long over, became a deadline in
-// the past when the silence of another one ended the group.
+// Found by the simulation (seed 104564): the lease of a finished node, long over, became a deadline
+// in the past when the silence of another one ended the group.
 TEST_F(Active, JudgesWhoHasFinishedWithTheEndOfTheGroup) {
   start(config_of(1, 2));
   form({"n1", "n2"});

@@ -178,11 +178,12 @@ void Workers::keeper_died(ProcessId agent) {
 void Workers::tick(Worker& worker, int turn) {
   if (worker.is_aborted || turn != worker.turn) return;  // a new assignment starts it again
   const Pid pid = worker.pid;
+  const bool is_live = worker.habits.is_live;
   Group& group = groups_[worker.generation];
   if (worker.is_draining) return end(worker, {});
   if (group.lost) {
-    lost_peer(worker, GlobalRank{*group.lost});
-    if (worker.habits.is_live) return;
+    lost_peer(worker, GlobalRank{*group.lost});  // which may be its end
+    if (is_live) return;
   } else if (worker.is_ready) {
     take_step(worker);
   } else {

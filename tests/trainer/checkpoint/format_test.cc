@@ -97,7 +97,8 @@ TEST_F(Safetensors, RefusesLengthsThatShapesDoNotExplain) {
 
 TEST_F(Safetensors, RefusesOverlapsAndBrokenHeaders) {
   write_raw(
-      R"({"a":{"dtype":"U8","shape":[6],"data_offsets":[0,6]},"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
+      R"({"a":{"dtype":"U8","shape":[6],"data_offsets":[0,6]},)"
+      R"("b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
       "12345678");
   EXPECT_THAT(failure(), HasSubstr("overlap"));
   write_raw("{\"a\":", "");
