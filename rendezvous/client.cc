@@ -117,6 +117,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
       Way way{.endpoint = endpoint};
       way.uses_tls = !is_loopback(endpoint) && !options.insecure_network;
       if (is_numeric(endpoint.host)) way.address = endpoint.host;
+      if (!is_loopback(endpoint) && !way.uses_tls) warn_of_plain_text(to_string(endpoint));
       ways.push_back(std::move(way));
     }
   }

@@ -328,7 +328,9 @@ struct Server::Impl {
     } else {
       ::chmod(endpoint.unix_path.c_str(), S_IRUSR | S_IWUSR);
     }
-    log::info("listening", {{"endpoint", to_string(endpoint)}, {"tls", needs_tls(endpoint)}});
+    const std::string where = to_string(endpoint);
+    log::info("listening", {{"endpoint", where}, {"tls", needs_tls(endpoint)}});
+    if (!is_loopback(endpoint) && options.insecure_network) warn_of_plain_text(where);
   }
 
   bool needs_tls(const Endpoint& endpoint) const {

@@ -124,6 +124,12 @@ void start_grpc() {
 
 void warn_of_failed_handshakes() { is_handshake_worth_a_warning = true; }
 
+void warn_of_plain_text(const std::string& endpoint) {
+  log::warn("insecure_network",
+            {{"endpoint", endpoint},
+             {"why", "whoever reaches this address can read and join the job: it has no TLS"}});
+}
+
 std::shared_ptr<grpc::ServerCredentials> server_credentials(const Credentials* credentials) {
   if (credentials == nullptr) return grpc::InsecureServerCredentials();
   grpc::experimental::TlsServerCredentialsOptions options(nullptr);

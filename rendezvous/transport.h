@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "rendezvous/credentials.h"
 
@@ -20,6 +21,9 @@ void start_grpc();
 
 // From now on a peer that fails the handshake is worth a warning, at most one a minute and kind.
 void warn_of_failed_handshakes();
+
+// Said at each start with --insecure-network, by either end.
+void warn_of_plain_text(const std::string& endpoint);
 
 // Null: plain text. The files of the folder are read again when they change, so that rotated
 // certificates restart nothing. A peer must hold a certificate of the folder's CA; host names are

@@ -1,12 +1,16 @@
 // Messages there and back, their limits, and the codes of refusals.
 #include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
 
-#include <set>
+#include <cctype>
 
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/convert.h"
 #include "rendezvous/convert_nouns.h"
+#include "rendezvous/metrics.h"
 #include "rendezvous/wire_limits.h"
 #include "rendezvous/words.h"
 
@@ -250,6 +254,25 @@ TEST(RendezvousWireConvert, OtherVersionsAndOtherRunsAreTurnedAway) {
   EXPECT_EQ(check_caller(caller, "run", AnyRun::Refused)->reason, RefuseReason::WrongRun);
   caller.set_protocol_version(99);
   EXPECT_THAT(check_caller(caller, "run", AnyRun::Accepted)->sentence, HasSubstr("version 99"));
+}
+
+// B141: no call was forgotten: each opens with the caller, which the server checks for all alike,
+// and each is counted.
+TEST(RendezvousWireConvert, EveryCallOfTheServiceNamesItsCaller) {
+  const google::protobuf::ServiceDescriptor* const service =
+      v1::JoinRequest::descriptor()->file()->FindServiceByName("Rendezvous");
+  ASSERT_NE(service, nullptr);
+  prometheus::Registry registry;
+  const Metrics metrics(registry);
+  const std::string exposed = prometheus::TextSerializer().Serialize(registry.Collect());
+  EXPECT_GE(service->method_count(), 9);
+  for (int each = 0; each < service->method_count(); ++each) {
+    const auto* const method = service->method(each);
+    const auto* const caller = method->input_type()->FindFieldByNumber(1);
+    ASSERT_NE(caller, nullptr) << method->name();
+    EXPECT_EQ(caller->message_type(), v1::Caller::descriptor()) << method->name();
+    EXPECT_THAT(exposed, HasSubstr("code=\"OK\",method=\"" + method->name() + "\"")) << exposed;
+  }
 }
 
 TEST(RendezvousWireConvert, EveryReasonComesBackWithItsSentence) {
