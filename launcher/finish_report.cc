@@ -23,7 +23,8 @@ int exit_code_of(Outcome outcome) {
 
 int exit_code_of(const agent::Finish& finish) {
   if (finish.stopped_by_signal) return kExitSignalBase + *finish.stopped_by_signal;
-  if (finish.refusal) return kExitRendezvous;
+  const bool was_refused = finish.cause && finish.cause->kind == FailureKind::Refused;
+  if (finish.refusal || was_refused) return kExitRendezvous;
   return exit_code_of(finish.outcome);
 }
 

@@ -18,6 +18,10 @@ TEST(FinishReport, ExitCodesHaveOneMeaningEach) {
   agent::Finish refused = finished(Outcome::Failed);
   refused.refusal = Refusal{RefuseReason::JoinTimedOut, "1 of 2 nodes came"};
   EXPECT_EQ(exit_code_of(refused), 3);
+  agent::Finish fenced = finished(Outcome::Failed);
+  fenced.cause = FirstCause{};
+  fenced.cause->kind = FailureKind::Refused;
+  EXPECT_EQ(exit_code_of(fenced), 3) << "its rendezvous took another in its place";
   agent::Finish stopped = finished(Outcome::Stopped);
   stopped.stopped_by_signal = 15;
   EXPECT_EQ(exit_code_of(stopped), 143);
