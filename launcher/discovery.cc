@@ -12,6 +12,7 @@
 
 #include "launcher/runtime_folder.h"
 #include "rendezvous/client.h"
+#include "rendezvous/state_machine.h"
 
 namespace lrun::launcher {
 namespace {
@@ -46,8 +47,7 @@ bool has_room(const std::string& path) {
   const auto* reply = std::get_if<rendezvous::Client::StatusAnswer>(&answer);
   if (reply == nullptr) return false;
   const auto* status = std::get_if<rendezvous::Status>(reply);
-  if (status == nullptr || status->phase == rendezvous::Phase::Closed) return false;
-  return static_cast<int>(status->nodes.size()) < status->config.max_nodes;
+  return status != nullptr && !rendezvous::is_full(*status);
 }
 
 std::string jobs_folder(const std::string& runtime_folder) {
