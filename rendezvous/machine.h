@@ -57,7 +57,7 @@ struct StateMachine::Impl {
   // Reported for the current generation, not yet charged: a participant is in doubt, and if it is
   // lost, the failure was the consequence of that.
   std::optional<FirstCause> pending_failure;
-  bool lost_participant = false;     // since the current generation ended
+  bool lost_participant = false;  // since the current generation ended
   // The current generation ended because a node joined again without a failure of its own.
   bool awaits_culprit = false;
   bool has_finished_member = false;  // in the current generation

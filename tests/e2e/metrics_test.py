@@ -1,11 +1,12 @@
 """What the metrics port, the probes and `lrun status` say while a job runs; they agree."""
 
+import os
 import re
 import signal
 import urllib.error
 import urllib.request
 
-from support import JobTest, main, wait_for
+from support import TRAIN, JobTest, main, wait_for
 
 
 def scrape(url):
@@ -65,6 +66,44 @@ class Metrics(JobTest):
         self.assertEqual(series['lrun_agent_restarts_total{cause="signal"}'], 0)
         job.signal(signal.SIGTERM)
         self.assertEqual(job.wait(), 143)
+
+    # Done when: the metrics while it trains; `lrun status` agrees with them.
+    def test_a_training_job(self):
+        config = os.path.join(
+            os.path.dirname(__file__), "../../trainer/examples/fashion_mnist.yaml"
+        )
+        job = self.lrun(
+            "--nproc=2",
+            "--metrics-port=0",
+            TRAIN,
+            "fit",
+            "--config",
+            os.path.abspath(config),
+            f"trainer.default_root_dir={self.folder}/run",
+            "trainer.max_steps=100000",
+        )
+        url = self.url_of(job, "node")
+        step = 'lrun_worker_step{local_rank="0"}'
+        wait_for(lambda: scrape(url + "/metrics").get(step, 0) > 20, "steps", detail=job.text)
+        before = scrape(url + "/metrics")
+        status = self.status()
+        # A heartbeat carries the step to the service at most once a second.
+        reported = wait_for(
+            lambda: (self.status() or status)["nodes"][0]["step"] >= before[step] and self.status(),
+            "the service hears of the step",
+            detail=job.text,
+        )
+        after = scrape(url + "/metrics")
+        self.assertLessEqual(reported["nodes"][0]["step"], after[step])
+        self.assertLessEqual(before[step], after[step])
+        self.assertGreater(after["lrun_worker_samples_per_second"], 0)
+        self.assertEqual(after["lrun_rendezvous_world_size"], reported["world_size"])
+        spent = [
+            value for name, value in after.items() if name.startswith("lrun_time_seconds_total")
+        ]
+        self.assertGreater(sum(spent), 0)
+        job.signal(signal.SIGTERM)
+        self.assertEqual(job.wait(), 143, job.text())
 
     def test_each_agent_of_one_machine_has_its_own(self):
         job = self.lrun(

@@ -96,10 +96,9 @@ TEST_F(Safetensors, RefusesLengthsThatShapesDoNotExplain) {
 }
 
 TEST_F(Safetensors, RefusesOverlapsAndBrokenHeaders) {
-  write_raw(
-      R"({"a":{"dtype":"U8","shape":[6],"data_offsets":[0,6]},)"
-      R"("b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
-      "12345678");
+  write_raw(R"({"a":{"dtype":"U8","shape":[6],"data_offsets":[0,6]},)"
+            R"("b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
+            "12345678");
   EXPECT_THAT(failure(), HasSubstr("overlap"));
   write_raw("{\"a\":", "");
   EXPECT_THAT(failure(), HasSubstr("header is not valid"));
