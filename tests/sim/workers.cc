@@ -131,18 +131,13 @@ void Workers::tell(ProcessId agent, LocalRank local_rank, const channel::ToWorke
   if (worker == nullptr) return;
   later(worker->pid, milliseconds(1), [this, message](Worker& one) {
     if (const auto* assigned = std::get_if<channel::NewAssignment>(&message)) {
-      one.generation = assigned->generation;
-      one.global_rank = assigned->global_rank;
-      one.world_size = assigned->world_size;
-      enter(one);
-    } else if (const auto* abort = std::get_if<channel::Abort>(&message)) {
-      if (!is_calm_ && random_.chance(one.habits.slow_to_abort)) {
-        chronicle_.count("abort not answered");
-        one.is_frozen = true;
-        return;
+      if (one.aborting) {
+        one.next = *assigned;
+      } else {
+        take_assignment(one, *assigned);
       }
-      one.is_aborted = true;
-      say(one, channel::Aborted{abort->generation});
+    } else if (const auto* abort = std::get_if<channel::Abort>(&message)) {
+      abort_generation(one, abort->generation);
     } else if (const auto* value = std::get_if<channel::Value>(&message)) {
       if (value->value != to_string(one.generation)) {
         chronicle_.violation(agenda_.now(), "worker of generation " + to_string(one.generation) +
@@ -156,6 +151,34 @@ void Workers::tell(ProcessId agent, LocalRank local_rank, const channel::ToWorke
       end(one, {});
     }
   });
+}
+
+// It takes a while to leave a communicator, and what it says before it has belongs to the old
+// generation, whatever its agent was told meanwhile.
+void Workers::abort_generation(Worker& worker, Generation generation) {
+  if (!is_calm_ && random_.chance(worker.habits.slow_to_abort)) {
+    chronicle_.count("abort not answered");
+    worker.is_frozen = true;
+    return;
+  }
+  worker.is_aborted = true;
+  worker.next.reset();  // it was for the generation that is over now
+  if (std::exchange(worker.aborting, generation)) return;
+  const Duration took = random_.between(Duration::zero(), worker.habits.step);
+  later(worker.pid, took, [this](Worker& one) {
+    const Generation left = *std::exchange(one.aborting, std::nullopt);
+    say(one, channel::PublishValue{kMeetingKey, to_string(left)});
+    say(one, channel::LookupValue{kMeetingKey});
+    say(one, channel::Aborted{left});
+    if (const auto next = std::exchange(one.next, std::nullopt)) take_assignment(one, *next);
+  });
+}
+
+void Workers::take_assignment(Worker& worker, const channel::NewAssignment& assigned) {
+  worker.generation = assigned.generation;
+  worker.global_rank = assigned.global_rank;
+  worker.world_size = assigned.world_size;
+  enter(worker);
 }
 
 void Workers::agent_died(ProcessId agent) {

@@ -66,7 +66,9 @@ class Workers {
     int world_size = 1;
     bool is_ready = false;  // has its place, and the value that all of its generation agree on
     bool is_frozen = false;
-    bool is_aborted = false;  // live: waits for an assignment
+    std::optional<Generation> aborting{};  // live: has read `abort`, not yet left the generation
+    std::optional<channel::NewAssignment> next{};  // read meanwhile
+    bool is_aborted = false;                       // live: waits for an assignment
     bool is_draining = false;
     std::int64_t step = 0;
     int turn = 0;  // counts its generations, so that an old tick is none of the new one
@@ -78,6 +80,8 @@ class Workers {
   Worker* find(Pid pid);
   // Runs the deed if that process still lives and is neither frozen nor paused (then: later).
   void later(Pid pid, Duration delay, std::function<void(Worker&)> deed);
+  void abort_generation(Worker& worker, Generation generation);
+  void take_assignment(Worker& worker, const channel::NewAssignment& assigned);
   void begin(Worker& worker);
   void enter(Worker& worker);
   void tick(Worker& worker, int turn);
