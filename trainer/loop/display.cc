@@ -66,7 +66,7 @@ void Display::message(const std::string& line) {
 void Display::warning(const std::string& line) {
   if (options_.is_silent) return;
   clear_line();
-  std::fputs(("lrun-train: warning: " + line + "\n").c_str(), stderr);
+  std::fputs(("warning: " + line + "\n").c_str(), stderr);
 }
 
 void Display::clear_line() {

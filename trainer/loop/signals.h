@@ -6,7 +6,7 @@
 
 namespace lrun::loop {
 
-// Once, at the start of main, before any thread.
+// Once, when there is a loop to stop.
 void watch_stop_signals();
 // The first signal that came, 0 before. Any thread.
 int stop_signal();

@@ -70,6 +70,7 @@ Trainer::~Trainer() = default;
 
 FitResult Trainer::fit(Module& module, DataModule& data) {
   setup(data, Stage::Fit);
+  if (data.train_data() == nullptr) throw UsageError("the data module has no training data");
   const data::Dataset& train = *data.train_data();
   const data::ElasticSampler sampler = make_sampler(data, train);
   const Optimization optimization = checked_optimization(module, total_steps(sampler));

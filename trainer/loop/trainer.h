@@ -28,20 +28,20 @@ struct TrainerOptions {
   std::filesystem::path default_root_dir = "lrun-run";  // RUN; the same folder on every node
   std::int64_t max_epochs = 1;
   std::int64_t max_steps = -1;  // optimizer steps; −1: no limit
-  BatchLimit limit_train_batches;
-  BatchLimit limit_val_batches;
-  BatchLimit limit_test_batches;
+  BatchLimit limit_train_batches = {};
+  BatchLimit limit_val_batches = {};
+  BatchLimit limit_test_batches = {};
   int leaves = 12;  // K, at least the world size
   int zero_stage = 0;
   double gradient_clip_val = 0;
   std::int64_t log_every_n_steps = 50;
   std::int64_t check_val_every_n_epoch = 1;
   std::uint64_t seed = 0;
-  CheckpointOptions checkpoint;
+  CheckpointOptions checkpoint = {};
   bool csv = true;
   bool tensorboard = true;
   bool enable_progress_bar = true;
-  std::map<std::string, std::string> config;  // saved in checkpoints
+  std::map<std::string, std::string> config = {};  // saved in checkpoints
 };
 
 class Trainer {
