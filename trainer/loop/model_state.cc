@@ -35,6 +35,12 @@ std::span<float> floats_of(const parallel::OwnedState& state, comm::Range owned)
   return {state.values->data_ptr<float>(), static_cast<std::size_t>(owned.size())};
 }
 
+bool is_batch_norm(const torch::nn::Module& layer) {
+  return dynamic_cast<const torch::nn::BatchNorm1dImpl*>(&layer) != nullptr ||
+         dynamic_cast<const torch::nn::BatchNorm2dImpl*>(&layer) != nullptr ||
+         dynamic_cast<const torch::nn::BatchNorm3dImpl*>(&layer) != nullptr;
+}
+
 }  // namespace
 
 checkpoint::Shard shard_of(parallel::DataParallel& parallel, torch::nn::Module& module) {
@@ -78,18 +84,18 @@ void restore_buffers(const checkpoint::Loaded& loaded, torch::nn::Module& module
   }
 }
 
+// By children, not by Module::named_modules, which asks that the root be in a shared_ptr.
 std::string unsupported_layer(torch::nn::Module& module) {
-  for (const auto& layer : module.named_modules()) {
-    const torch::nn::Module& part = *layer.value();
-    const bool is_batch_norm = dynamic_cast<const torch::nn::BatchNorm1dImpl*>(&part) != nullptr ||
-                               dynamic_cast<const torch::nn::BatchNorm2dImpl*>(&part) != nullptr ||
-                               dynamic_cast<const torch::nn::BatchNorm3dImpl*>(&part) != nullptr;
-    if (is_batch_norm) {
-      return "layer '" + layer.key() +
+  for (const auto& child : module.named_children()) {
+    torch::nn::Module& layer = *child.value();
+    if (is_batch_norm(layer)) {
+      return "layer '" + child.key() +
              "' is a BatchNorm, whose running statistics would depend on the number of workers; "
              "use "
              "GroupNorm or LayerNorm";
     }
+    const std::string below = unsupported_layer(layer);
+    if (!below.empty()) return below;
   }
   return {};
 }

@@ -227,6 +227,10 @@ checkpoint::TrainingState Trainer::begin(RunCheckpoints& checkpoints, RunLoggers
   const std::optional<checkpoint::TrainingState> saved = checkpoints.load();
   if (!saved) {
     loggers.start();
+    const int workers = place_.comm.world_size();
+    display_.message("training with " + std::to_string(workers) +
+                     (workers == 1 ? " worker in " : " workers in ") +
+                     options_.default_root_dir.string());
     return fresh;
   }
   const std::string conflict = resume_conflict(*saved, fresh);

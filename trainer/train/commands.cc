@@ -105,8 +105,6 @@ void print_places(loop::Trainer& trainer, const Config& config) {
 
 int fit(const Config& config, loop::Trainer& trainer, loop::Module& module, loop::DataModule& data,
         bool is_first) {
-  trainer.display().message("training " + config.model.name + " on " + config.data.name + " in " +
-                            config.trainer.default_root_dir);
   const loop::FitResult result = trainer.fit(module, data);
   if (is_first) keep_config(config);
   const std::string reached =

@@ -79,7 +79,8 @@ int start(const std::vector<std::string>& arguments) {
   const WorkerEnv worker = read_worker_env();
   parallel::pin_arithmetic(static_cast<int>(config.trainer.threads));
   Place place = connect(worker);
-  // Only now: until peers are connected there is nothing to save, and a signal ends the wait at once.
+  // Only now: until peers are connected there is nothing to save, and a signal ends the wait at
+  // once.
   loop::watch_stop_signals();
   return run(line.command, config, place);
 }
