@@ -47,7 +47,12 @@ void Supervisor::Impl::on(const WorkerSpawned& event) {
   worker->pid = event.pid;
   worker->last_heard = now;
   // The order to stop came while it was being started.
-  if (worker->doomed) doom(*worker);
+  if (!worker->doomed) return;
+  if (stop_cause == StopCause::LeaseLost) {
+    kill(*worker);
+  } else {
+    doom(*worker);
+  }
 }
 
 void Supervisor::Impl::on(const SpawnFailed& event) {

@@ -125,6 +125,15 @@ TEST_F(Time, TheFenceHoldsInStarting) {
   EXPECT_EQ(state(), AgentState::Stopping);
 }
 
+TEST_F(Time, AWorkerThatWasBeingStartedWhenTheFenceCameIsKilledToo) {
+  to_starting();
+  spawned(0);
+  service_is_silent_ = true;
+  advance(seconds(4));
+  spawned(1);
+  EXPECT_THAT(signals(), ElementsAre(Pair(1, SIGKILL)));
+}
+
 // While the service's host answers at all nobody is fenced, however long the service is away.
 TEST_F(Time, AHostThatAnswersPushesTheFenceOut) {
   to_running();

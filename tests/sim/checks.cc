@@ -22,6 +22,10 @@ void Checks::check(Instant now, const Process& process, const std::vector<agent:
     if (std::holds_alternative<agent::Finish>(action)) {
       require(now, workers.running(process.id()) == 0, node + " is over and has workers");
     }
+    const auto* reform = std::get_if<agent::ReformStarted>(&action);
+    if (reform != nullptr && reform->cause == agent::StopCause::LeaseLost) {
+      check_killed(now, process, workers);
+    }
     const auto* change = std::get_if<agent::StateChanged>(&action);
     if (change == nullptr || change->to != AgentState::Starting) continue;
     check_meaning(now, process.id(), node, *process.supervisor().assignment());
@@ -32,6 +36,14 @@ void Checks::check(Instant now, const Process& process, const std::vector<agent:
         node + " begins a group while workers of the last one run");
   }
   check_fence(now, process);
+}
+
+// Politeness is for those who may still act: fenced workers are killed at once.
+void Checks::check_killed(Instant now, const Process& process, const Workers& workers) {
+  for (const agent::WorkerView& view : process.supervisor().workers()) {
+    require(now, !view.is_alive || !workers.is_running(process.id(), view.local_rank),
+            process.node() + " is fenced and its workers run on");
+  }
 }
 
 void Checks::check_fence(Instant now, const Process& process) {

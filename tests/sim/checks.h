@@ -4,6 +4,7 @@
 //   * the budget: never more restarts than allowed, and never fewer than an agent knew before
 //   * the fence: soon after a newer generation exists, no agent starts or runs plain workers of an
 //     older one in the belief that they are current
+//     and a fenced group of plain workers is killed, not asked
 //   * commits: within one life of the service the blackboard accepts nothing for an older
 //   generation
 //     once it has for a newer one (a new life knows only what it was told: docs/simulation.md)
@@ -51,6 +52,7 @@ class Checks {
 
  private:
   void published(Instant now, Generation generation);
+  void check_killed(Instant now, const Process& process, const Workers& workers);
   void check_meaning(Instant now, ProcessId process, const std::string& node,
                      const Assignment& assignment);
   void require(Instant now, bool holds, const std::string& sentence);
