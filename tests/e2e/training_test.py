@@ -11,7 +11,7 @@ from support import TRAIN, JobTest, Launched, main, wait_for
 CONFIG = os.path.join(
     os.path.dirname(__file__), "..", "..", "trainer", "examples", "fashion_mnist.yaml"
 )
-STEPS = 120
+STEPS = 300
 KILLS = 3
 LIMIT = 180
 
@@ -79,7 +79,7 @@ class Training(JobTest):
             try:
                 wait_for(
                     lambda: job.process.poll() is not None
-                    or sum("training cnn" in line for line in job.out) >= generation,
+                    or sum(line.startswith("training with") for line in job.out) >= generation,
                     "it trains",
                     detail=job.text,
                 )
@@ -92,7 +92,7 @@ class Training(JobTest):
             except AssertionError:
                 if job.process.poll() is None:
                     raise
-            time.sleep(choice.uniform(0.1, 0.8))
+            time.sleep(choice.uniform(0.1, 0.6))
             workers = self.workers()
             if job.process.poll() is not None or not workers:
                 break

@@ -15,6 +15,7 @@
 #include "trainer/loop/errors.h"
 #include "trainer/loop/signals.h"
 #include "trainer/parallel/determinism.h"
+#include "trainer/parallel/process_memory.h"
 #include "trainer/train/command_line.h"
 #include "trainer/train/commands.h"
 #include "trainer/train/place.h"
@@ -78,6 +79,7 @@ int start(const std::vector<std::string>& arguments) {
   const Config config = read_config(line.config, line.overrides);
   const WorkerEnv worker = read_worker_env();
   parallel::pin_arithmetic(static_cast<int>(config.trainer.threads));
+  parallel::keep_freed_memory();
   Place place = connect(worker);
   // Only now: until peers are connected there is nothing to save, and a signal ends the wait at
   // once.
