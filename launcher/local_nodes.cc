@@ -110,8 +110,10 @@ void LocalNodes::on_end(Node& node, int status) {
   if (!was_killed) worst_exit_code_ = std::max(worst_exit_code_, WEXITSTATUS(status));
   if (!was_killed || signal_ || host_->closed() || node.starts >= kStartsMax) return;
   log::warn("agent_killed", {{"signal", WTERMSIG(status)}, {"starts", node.starts}});
+  node.is_returning = true;
   node.restart_timer = std::make_unique<boost::asio::steady_timer>(loop_, kRestartDelay);
   node.restart_timer->async_wait([this, &node](boost::system::error_code error) {
+    node.is_returning = false;
     if (!error && !signal_ && !host_->closed()) start(node);
   });
 }
@@ -124,11 +126,8 @@ void LocalNodes::on_signal(int signal_number) {
 }
 
 bool LocalNodes::is_over() const {
-  const bool may_restart = !signal_ && !host_->closed();
-  return std::none_of(nodes_.begin(), nodes_.end(), [may_restart](const Node& node) {
-    return node.pid > 0 || (may_restart && node.restart_timer != nullptr &&
-                            node.restart_timer->expiry() > std::chrono::steady_clock::now());
-  });
+  return std::none_of(nodes_.begin(), nodes_.end(),
+                      [](const Node& node) { return node.pid > 0 || node.is_returning; });
 }
 
 int LocalNodes::run() {

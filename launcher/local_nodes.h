@@ -41,6 +41,7 @@ class LocalNodes {
   struct Node {
     pid_t pid = -1;
     int starts = 0;
+    bool is_returning = false;  // was killed and is about to be started again
     std::unique_ptr<boost::asio::posix::stream_descriptor> ended;
     std::unique_ptr<boost::asio::steady_timer> restart_timer;
   };

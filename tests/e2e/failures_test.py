@@ -147,6 +147,18 @@ class Failures(JobTest):
         one.signal(signal.SIGTERM)
         self.assertEqual(one.wait(), 143, one.text())
 
+    # B023: every participant dies in the same moment.
+    def test_all_agents_killed_at_once_come_back(self):
+        worker = self.script("w", 'echo "up $RANK"\nsleep 300 & wait\n')
+        one = self.lrun("--standalone", "--nnodes=2", "--lease=2", "--heartbeat=0.3", worker)
+        wait_for(lambda: len(one.out) == 2, "both run", detail=one.text)
+        marked = processes_with("LRUN_TEST_MARKER", self.marker)
+        for pid in [pid for pid in marked if is_agent(pid, one.pid)]:
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: len(one.out) == 4, "both run again", detail=one.text)
+        one.signal(signal.SIGTERM)
+        self.assertEqual(one.wait(), 143, one.text())
+
 
 def is_agent(pid, parent):
     try:
