@@ -100,7 +100,10 @@ struct RendezvousCalls::Impl : std::enable_shared_from_this<RendezvousCalls::Imp
   }
 
   void joined(std::uint64_t number, const JoinReply* reply, bool is_final) {
-    if (number != join_number || has_ended) return;
+    const auto* refusal = reply ? std::get_if<Refusal>(reply) : nullptr;
+    // A refusal for good may cross the Join that replaces the one it answers; it stays true.
+    const bool is_last_word = refusal && !is_retryable(refusal->reason);
+    if (has_ended || (number != join_number && !is_last_word)) return;
     if (!reply) {
       if (is_final) return;
       return after(join_repetition.backoff.next(), [this, number] { join(number); });

@@ -213,12 +213,12 @@ void Supervisor::Impl::end_stalled() {
 void Supervisor::Impl::kill_overdue() {
   for (Worker& worker : group.all()) {
     if (worker.stage != Stage::Alive || !worker.kill_at || *worker.kill_at > now) continue;
-    const bool was_survivor = worker.is_survivor();
+    const bool was_told_to_end = worker.doomed;
     const FirstCause cause =
         cause_of_stall(culprit(worker), config.kill_grace, worker.progress.step);
     kill(worker);
     // A survivor that does not answer `abort` is no survivor.
-    if (!was_survivor) continue;
+    if (was_told_to_end) continue;
     if (state == AgentState::Reforming) {
       if (!group.has_survivors()) stop(StopCause::MembershipChanged, "no survivor answered");
     } else {

@@ -264,6 +264,19 @@ TEST_F(Time, ALaggardThatWasAssignedMeanwhileIsAFailure) {
   EXPECT_EQ(state(), AgentState::Reforming);
 }
 
+// Found by the simulation (seed 306854): it was killed and nobody called that a failure, so that
+// its group waited for ever.
+TEST_F(Time, ALaggardThatBrokeTheGrammarMeanwhileIsAFailureToo) {
+  to_reforming();
+  assign(2);
+  say(0, channel::Aborted{{1, 1}});
+  step(WorkerGarbled{LocalRank{1}, "not JSON"});
+  advance(seconds(10));
+  EXPECT_THAT(signals(), ElementsAre(Pair(1, SIGKILL)));
+  EXPECT_EQ(only<FailureSeen>().cause.local_rank, LocalRank{1});
+  EXPECT_EQ(state(), AgentState::Reforming);
+}
+
 TEST_F(Time, ReadyForTheNextGenerationAnswersAbortToo) {
   to_reforming();
   assign(2);

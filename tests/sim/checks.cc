@@ -68,10 +68,12 @@ void Checks::check_meaning(Instant now, ProcessId process, const std::string& no
     require(now, assignment.restarts_spent <= limits_.max_restarts,
             name + " spends more restarts than allowed");
   }
-  // A new life of the service knows what those tell it that have lived longer.
+  // The first group of a new service may know less: what its members have lived through can reach
+  // it after an old Join of theirs has. From then on it knows.
   int& known = spent_known_[process];
-  require(now, known <= assignment.restarts_spent, name + " forgets restarts that were spent");
-  known = assignment.restarts_spent;
+  require(now, known <= assignment.restarts_spent || assignment.generation.number == 1,
+          name + " forgets restarts that were spent");
+  known = std::max(known, assignment.restarts_spent);
   const Assignment& first = meaning.first;
   require(now,
           first.world_size == assignment.world_size &&

@@ -102,7 +102,8 @@ void Process::perform(const agent::Join& join) {
   join_once();
 }
 
-// A second Join replaces the first: the answer to that is not heeded any more.
+// A second Join replaces the first: the answer to that is not heeded any more, unless it is a
+// refusal for good that crossed the second one.
 void Process::join_once() {
   const std::uint64_t turn = ++join_.turn;
   join_.asked_at = around_.agenda.now();
@@ -112,9 +113,11 @@ void Process::join_once() {
         },
         .on_reply =
             [this, turn](const rendezvous::Action& answer) {
-              if (turn == join_.turn && !finish_) {
-                joined(std::get<rendezvous::AnswerJoin>(answer).reply);
-              }
+              if (finish_) return;
+              const JoinReply& reply = std::get<rendezvous::AnswerJoin>(answer).reply;
+              const auto* refusal = std::get_if<Refusal>(&reply);
+              const bool is_last_word = refusal != nullptr && !is_retryable(refusal->reason);
+              if (turn == join_.turn || is_last_word) joined(reply);
             },
         .on_failure =
             [this, turn](const rendezvous::Unreachable& why) {
