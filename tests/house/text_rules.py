@@ -20,6 +20,7 @@ MAY_SLEEP = (
     'tests/cluster/',
     'tests/testbed/',
     'scripts/',
+    'bench/',
     'tests/agent/io_worker.cc',
     'tests/trainer/parallel/worlds.cc',
 )
