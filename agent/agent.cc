@@ -70,7 +70,7 @@ struct Agent::Impl : std::enable_shared_from_this<Agent::Impl> {
                  if (metrics) metrics->count_dropped(stream, bytes);
                }),
         calls(loop, link, options.config.facts.incarnation.value,
-              {.on_event = [this](Event event) { deliver(event); },
+              {.on_event = [this](const Event& event) { deliver(event); },
                .on_refusal = [this](const Refusal& refusal) { refused(refusal); },
                .on_heartbeat =
                    [this](HeartbeatResult result) {
@@ -83,7 +83,7 @@ struct Agent::Impl : std::enable_shared_from_this<Agent::Impl> {
                                  .base_environment = options.base_environment,
                                  .signals_to_handle = options.signals_to_handle};
     workers.emplace(loop, std::move(worker_options), std::move(keeper), output,
-                    WorkerCallbacks{.on_event = [this](Event event) { deliver(event); },
+                    WorkerCallbacks{.on_event = [this](const Event& event) { deliver(event); },
                                     .on_end = [this](WorkerEnd end) { ended(std::move(end)); }});
   }
 

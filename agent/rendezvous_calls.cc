@@ -309,7 +309,7 @@ void RendezvousCalls::lookup(LocalRank local_rank, const LookupRequest& request)
 
 void RendezvousCalls::enter_generation(Generation generation) { impl_->generation = generation; }
 
-void RendezvousCalls::end(std::function<void()> on_ended) {
+void RendezvousCalls::end(const std::function<void()>& on_ended) {
   impl_->end(on_ended, now() + kLeaveLimit);
 }
 

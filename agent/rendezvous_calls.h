@@ -46,7 +46,7 @@ class RendezvousCalls {
 
   // No more repetition and no more callbacks, except this one: when every leave is answered, at the
   // latest after kLeaveLimit.
-  void end(std::function<void()> on_ended);
+  void end(const std::function<void()>& on_ended);
 
  private:
   struct Impl;

@@ -46,9 +46,8 @@ void make_private(const std::string& path) {
 
 std::string runtime_folder() {
   const char* base = std::getenv("XDG_RUNTIME_DIR");
-  const std::string path = base != nullptr && base[0] == '/'
-                               ? std::string(base) + "/lrun"
-                               : "/tmp/lrun-" + std::to_string(::geteuid());
+  std::string path = base != nullptr && base[0] == '/' ? std::string(base) + "/lrun"
+                                                       : "/tmp/lrun-" + std::to_string(::geteuid());
   make_private(path);
   return path;
 }

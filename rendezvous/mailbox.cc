@@ -45,7 +45,7 @@ bool Mailbox::leave(Work work) {
     letter->next = newest;
   } while (!newest_.compare_exchange_weak(newest, letter.get(), std::memory_order_acq_rel,
                                           std::memory_order_acquire));
-  letter.release();
+  static_cast<void>(letter.release());  // the list owns it now
   // The first letter rings; later ones are found with it. The descriptor lives as long as this
   // object, which its caller holds; a full counter rings as well.
   if (newest == nullptr) {
