@@ -129,28 +129,34 @@ void Workers::die_politely(Worker& worker, int signal_number) {
 void Workers::tell(ProcessId agent, LocalRank local_rank, const channel::ToWorker& message) {
   Worker* worker = find(agent, local_rank);
   if (worker == nullptr) return;
-  later(worker->pid, milliseconds(1), [this, message](Worker& one) {
-    if (const auto* assigned = std::get_if<channel::NewAssignment>(&message)) {
-      if (one.aborting) {
-        one.next = *assigned;
-      } else {
-        take_assignment(one, *assigned);
-      }
-    } else if (const auto* abort = std::get_if<channel::Abort>(&message)) {
-      abort_generation(one, abort->generation);
-    } else if (const auto* value = std::get_if<channel::Value>(&message)) {
-      if (value->value != to_string(one.generation)) {
-        chronicle_.violation(agenda_.now(), "worker of generation " + to_string(one.generation) +
-                                                " was given the value of " + value->value);
-      }
-      one.is_ready = true;
-    } else if (std::holds_alternative<channel::Drain>(message)) {
-      one.is_draining = true;
-      if (one.is_aborted) end(one, {});
-    } else if (!one.habits.ignores_polite_signals) {
-      end(one, {});
+  worker->inbox.push_back(message);
+  later(worker->pid, milliseconds(1), [this](Worker& one) { read(one); });
+}
+
+// One message for each that was sent, in the order in which they were.
+void Workers::read(Worker& worker) {
+  const channel::ToWorker message = std::move(worker.inbox.front());
+  worker.inbox.pop_front();
+  if (const auto* assigned = std::get_if<channel::NewAssignment>(&message)) {
+    if (worker.aborting) {
+      worker.next = *assigned;
+    } else {
+      take_assignment(worker, *assigned);
     }
-  });
+  } else if (const auto* abort = std::get_if<channel::Abort>(&message)) {
+    abort_generation(worker, abort->generation);
+  } else if (const auto* value = std::get_if<channel::Value>(&message)) {
+    if (value->value != to_string(worker.generation)) {
+      chronicle_.violation(agenda_.now(), "worker of generation " + to_string(worker.generation) +
+                                              " was given the value of " + value->value);
+    }
+    worker.is_ready = true;
+  } else if (std::holds_alternative<channel::Drain>(message)) {
+    worker.is_draining = true;
+    if (worker.is_aborted) end(worker, {});
+  } else if (!worker.habits.ignores_polite_signals) {
+    end(worker, {});
+  }
 }
 
 // It takes a while to leave a communicator, and what it says before it has belongs to the old

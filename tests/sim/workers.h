@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -66,7 +67,8 @@ class Workers {
     int world_size = 1;
     bool is_ready = false;  // has its place, and the value that all of its generation agree on
     bool is_frozen = false;
-    std::optional<Generation> aborting{};  // live: has read `abort`, not yet left the generation
+    std::deque<channel::ToWorker> inbox{};  // written to its channel, not yet read
+    std::optional<Generation> aborting{};   // live: has read `abort`, not yet left the generation
     std::optional<channel::NewAssignment> next{};  // read meanwhile
     bool is_aborted = false;                       // live: waits for an assignment
     bool is_draining = false;
@@ -80,6 +82,7 @@ class Workers {
   Worker* find(Pid pid);
   // Runs the deed if that process still lives and is neither frozen nor paused (then: later).
   void later(Pid pid, Duration delay, std::function<void(Worker&)> deed);
+  void read(Worker& worker);
   void abort_generation(Worker& worker, Generation generation);
   void take_assignment(Worker& worker, const channel::NewAssignment& assigned);
   void begin(Worker& worker);
